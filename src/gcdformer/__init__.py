@@ -1,0 +1,56 @@
+"""gcdformer: train small models on integer arithmetic, above all the GCD, and explain every prediction they make.
+
+In a notebook:
+
+    import gcdformer
+    config = gcdformer.preset("fast").replace(base=30, max_minutes=5)
+    run = gcdformer.train(config, "runs/base-30")
+    run.predict([160], [120])
+    run.scores().correct
+
+Names are loaded when they are first used, so that importing the package does not import torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gcdformer.version import __version__
+
+if TYPE_CHECKING:
+    from gcdformer.config import Config
+    from gcdformer.data import Problem, Stream
+    from gcdformer.errors import DamagedFile, UserError
+    from gcdformer.evaluation import UNREADABLE, PredictionTable, Scores
+    from gcdformer.experiments.presets import preset
+    from gcdformer.runs.run import Run, load_run
+    from gcdformer.tasks import Task
+    from gcdformer.training.api import train
+
+_HOMES = {
+    "Config": "gcdformer.config",
+    "DamagedFile": "gcdformer.errors",
+    "PredictionTable": "gcdformer.evaluation",
+    "Problem": "gcdformer.data",
+    "Run": "gcdformer.runs.run",
+    "Scores": "gcdformer.evaluation",
+    "Stream": "gcdformer.data",
+    "Task": "gcdformer.tasks",
+    "UNREADABLE": "gcdformer.evaluation",
+    "UserError": "gcdformer.errors",
+    "load_run": "gcdformer.runs.run",
+    "preset": "gcdformer.experiments.presets",
+    "train": "gcdformer.training.api",
+}
+
+__all__ = [
+    "UNREADABLE", "Config", "DamagedFile", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task", "UserError",
+    "__version__", "load_run", "preset", "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gcdformer' has no attribute '{name}'")
+    import importlib
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,79 @@
+"""The command line: a table of verbs. Each verb is a module of `commands/`, imported only when it is called.
+
+Exit codes: 0 done; 1 a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by a signal, saved, go on by
+the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from gcdformer.errors import UserError
+from gcdformer.version import __version__
+
+VERBS = {
+    "demo": "train live for a few minutes and show what was learned",
+    "train": "train a run, or go on with it",
+    "evaluate": "accuracy, correct GCD, f(k) and its frequency for every k",
+    "predict": "tokens, prediction and truth for some integers",
+    "theory": "accuracy of the rule model: exact, in the limit, by the paper's formula",
+    "encode": "tokens of integers in base B",
+    "sample": "write training examples to a file",
+    "seen": "whether and when a pair was trained on",
+    "describe": "parameters, lengths, FLOPs and time of a configuration",
+    "bench": "throughput of sampling, training and evaluation on this machine",
+}
+
+CODES = ("exit codes: 0 done; 2 bad input; 3 the loss diverged (the last good checkpoint is kept); "
+         "75 stopped by Ctrl-C, SIGTERM or SIGUSR1, saved: the same command goes on")
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line and exit with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+def build_parser(verb: str | None) -> Parser:
+    """The parser of a verb, or the one that lists them."""
+    parser = Parser(prog="gcdformer", allow_abbrev=False, epilog=CODES, description=(
+        "Train small models on integer arithmetic, above all the GCD, and explain what they predict."))
+    parser.add_argument("--version", action="version", version=f"gcdformer {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    for name, summary in VERBS.items():
+        sub = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".",
+                               allow_abbrev=False)
+        if name == verb:
+            module = importlib.import_module(f"gcdformer.commands.{name}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verb = words[0] if words and words[0] in VERBS else None
+    try:
+        args = build_parser(verb).parse_args(words)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"gcdformer: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gcdformer: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; say no more
+        return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

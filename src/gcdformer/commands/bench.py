@@ -1,0 +1,134 @@
+"""`gcdformer bench`: throughput of sampling, training and evaluation, beside this machine's matrix-multiply peak."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from gcdformer.commands.describe import mean_tokens
+from gcdformer.commands.options import add_config_flags, add_json, config_from, print_json
+from gcdformer.config import Config
+from gcdformer.data import Problem, Stream
+from gcdformer.data.stream import BLOCK
+from gcdformer.data.testsets import natural_pairs
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.experiments.presets import fast
+from gcdformer.models import flops_per_example
+from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.training.device import choose_device
+from gcdformer.training.learner import Learner
+from gcdformer.training.session import start_model
+
+ROUNDS = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    add_config_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    default = fast().replace(operands="uniform", outcomes="natural", schedule="constant", horizon=None)
+    result = measure(config_from(args, default))
+    if args.json:
+        print_json(result)
+        return 0
+    print(f"matrix multiply     {result['gemm_gflops']:8.1f} GFLOPS with {result['threads']} threads")
+    print(f"sample and encode   {result['sample']['examples_per_s']:10,.0f} examples/s on one core "
+          "(log-uniform operands and outcomes)")
+    train = result["train"]
+    print(f"train               {train['examples_per_s']:10,.0f} examples/s, {train['gflops']:.1f} GFLOPS, "
+          f"{100 * train['utilisation']:.1f} % of the peak")
+    print(f"evaluate            {result['evaluate']['examples_per_s']:10,.0f} examples/s")
+    return 0
+
+
+def best_rate(work: Callable[[], int], seconds: float) -> float:
+    """The best of several rounds: units of work a second, each round at least `seconds` / ROUNDS long."""
+    work()
+    best = 0.0
+    for _ in range(ROUNDS):
+        began, done = perf_counter(), 0
+        while (spent := perf_counter() - began) < seconds / ROUNDS or not done:
+            done += work()
+        best = max(best, done / spent)
+    return best
+
+
+def measure(config: Config) -> dict[str, Any]:
+    """All figures, the peak measured in the same run."""
+    problem = Problem.of(config)
+    device = choose_device(config.machine)
+    gemm = best_rate(lambda: matrix_multiply(device), 2.0) / 1e9
+    train = best_rate(train_work(config, problem, device), 10.0)
+    evaluate = best_rate(evaluate_work(config, problem, device), 6.0)
+    sample = best_rate(sample_work(config), 3.0)
+    flops = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
+    return {
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "gemm_gflops": gemm,
+        "sample": {"examples_per_s": sample},
+        "train": {"examples_per_s": train, "gflops": train * flops / 1e9, "utilisation": train * flops / 1e9 / gemm,
+                  "flops_per_example": flops},
+        "evaluate": {"examples_per_s": evaluate},
+    }
+
+
+def matrix_multiply(device: torch.device, size: int = 2048) -> int:
+    """One square product; its FLOPs."""
+    a = torch.ones(size, size, device=device)
+    product = a @ a
+    if device.type != "cpu":
+        float(product[0, 0])
+    return 2 * size**3
+
+
+def sample_work(config: Config) -> Callable[[], int]:
+    """Draw, answer and encode a block of GCD pairs, log-uniform operands and outcomes."""
+    config = config.replace(task="gcd", operands="log-uniform", outcomes="log-uniform")
+    problem = Problem.of(config)
+    stream, position = Stream.of(config, problem), 0
+
+    def work() -> int:
+        nonlocal position
+        problem.encode_batch(stream.examples(position, position + BLOCK))
+        position += BLOCK
+        return BLOCK
+
+    return work
+
+
+def train_work(config: Config, problem: Problem, device: torch.device) -> Callable[[], int]:
+    """A training step, data included."""
+    learner, step = Learner(config, problem, start_model(config, problem), device), 0
+
+    def work() -> int:
+        nonlocal step
+        learner.learn(step)
+        step += 1
+        return config.training.batch_size
+
+    return work
+
+
+def evaluate_work(config: Config, problem: Problem, device: torch.device) -> Callable[[], int]:
+    """Decode natural pairs with a model that has been trained a little, so that its answers end."""
+    learner = Learner(config, problem, start_model(config, problem), device)
+    for step in range(30):
+        learner.learn(step)
+    predictor = Predictor(learner.model, problem, device)
+    rng = block_generator(0, Purpose.CHECKS, 0)
+    count = 20_000 if config.model.decoder_dim <= 128 else 1000
+    gcd = problem.task.has_gcd
+    questions = natural_pairs(problem.maximum, count, rng) if gcd else problem.draw(rng, count)
+
+    def work() -> int:
+        predictor.answers(questions)
+        return len(questions)
+
+    return work

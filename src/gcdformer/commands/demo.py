@@ -1,0 +1,30 @@
+"""`gcdformer demo`: the main job in a few minutes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gcdformer.commands.options import add_config_flags, add_json, config_from
+from gcdformer.experiments.presets import demo
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=None, metavar="DIR",
+                        help="run folder (default: a new one, runs/demo, runs/demo-2, ...)")
+    add_json(parser)
+    add_config_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    config = config_from(args, demo())
+    from gcdformer.commands.training import train_and_tell
+    return train_and_tell(config, args.out or fresh_folder(Path("runs")), as_json=args.json)
+
+
+def fresh_folder(parent: Path) -> Path:
+    """runs/demo, or the first runs/demo-N that is not there."""
+    number = 1
+    while (path := parent / ("demo" if number == 1 else f"demo-{number}")).exists():
+        number += 1
+    return path

@@ -1,0 +1,76 @@
+"""`gcdformer evaluate`: decode the test sets with a checkpoint's weights and print the scores."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from gcdformer.commands.options import add_checkpoint, add_json, print_json, whole_number
+from gcdformer.data.testsets import test_sets
+from gcdformer.evaluation import Scores, score
+from gcdformer.runs.run import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("--test-size", type=whole_number, metavar="N",
+                        help="pairs in each test set (default: the run's)")
+    add_checkpoint(parser)
+    parser.add_argument("--threads", type=whole_number, metavar="N", help="CPU threads (default: all cores)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    run = Run(args.run_folder)
+    config = run.config.replace(device=args.device, threads=args.threads)
+    if args.test_size is not None:
+        config = config.replace(test_size=args.test_size)
+    from gcdformer.training.device import choose_device
+    predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
+    epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
+    sets = test_sets(config, run.problem, epoch)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        tables = {}
+        for name, questions in sets.items():
+            bar = progress.add_task(f"decoding the {name} set", total=len(questions))
+            predictor.on_batch = lambda done, bar=bar: progress.update(bar, completed=done)  # type: ignore[misc]
+            if not run.problem.task.has_gcd:
+                accuracy = predictor.accuracy(questions)
+                print_json({"accuracy": accuracy}) if args.json else print(f"accuracy {accuracy:.2f} %")
+                return 0
+            tables[name] = predictor.table(questions)
+    scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
+    if args.json:
+        print_json(scores.to_json())
+    else:
+        tell(scores)
+    return 0
+
+
+def tell(scores: Scores) -> None:
+    """The scores as a table of four columns of 25 k."""
+    console = Console(highlight=False)
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    quarters = 4
+    for _ in range(quarters):
+        for title in ("k", "f(k)", "%"):
+            table.add_column(title, justify="right")
+    rows = list(scores.by_gcd.values())
+    height = -(-len(rows) // quarters)
+    for index in range(height):
+        cells: list[str] = []
+        for one in rows[index::height]:
+            style = "bold green" if one.k in scores.correct else "yellow" if one.prediction == one.k else "default"
+            value = "?" if one.prediction is None else str(one.prediction)
+            cells += [f"[dim]{one.k}[/]", f"[{style}]{value}[/]", f"{100 * one.frequency:.1f}"]
+        table.add_row(*cells)
+    console.print(table)
+    learning = f"; being learned: {', '.join(map(str, scores.being_learned))}" if scores.being_learned else ""
+    console.print(f"accuracy {scores.accuracy:.2f} % natural, {scores.stratified_accuracy:.2f} % stratified; "
+                  f"{len(scores.correct)} correct GCD ({len(scores.modal)} with f(k) = k){learning}")

@@ -1,0 +1,111 @@
+"""Flags from the schema: every leaf of the configuration is a flag, and flags given make a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from gcdformer.config import Config, Leaf, config_leaves
+from gcdformer.errors import UserError
+from gcdformer.experiments.presets import PRESETS, preset
+
+BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
+
+
+def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None = None) -> None:
+    """A flag for each leaf of the schema (or for some of them), grouped by section."""
+    wanted = None if only is None else set(only)
+    groups: dict[str, Any] = {}
+    for leaf in config_leaves():
+        if wanted is not None and leaf.name not in wanted:
+            continue
+        if leaf.section not in groups:
+            groups[leaf.section] = parser.add_argument_group(leaf.section)
+        add_flag(groups[leaf.section], leaf)
+    if wanted is None:
+        for name, meaning in BOTH_SIDES.items():
+            groups["model"].add_argument(f"--{name}", dest=f"config.{name}", type=int, metavar="N",
+                                         default=argparse.SUPPRESS,
+                                         help=f"{meaning} of encoder and decoder")
+
+
+def add_flag(group: Any, leaf: Leaf) -> None:
+    common = {"dest": f"config.{leaf.name}", "default": argparse.SUPPRESS,
+              "help": (leaf.info.description or "").replace("%", "%%")}
+    if leaf.kind is bool:
+        group.add_argument(leaf.flag, action=argparse.BooleanOptionalAction, **common)
+    elif leaf.choices:
+        group.add_argument(leaf.flag, choices=leaf.choices, **common)
+    else:
+        kind = whole_number if leaf.kind is int else number if leaf.kind is float else str
+        group.add_argument(leaf.flag, type=kind, metavar="TEXT" if kind is str else "N", **common)
+
+
+def whole_number(text: str) -> int:
+    """An integer; 1e6 and 1_000_000 are ones too."""
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+        if value != int(value):
+            raise argparse.ArgumentTypeError(f"a whole number, got '{text}'") from None
+        return int(value)
+
+
+def number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number, got '{text}'") from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise argparse.ArgumentTypeError(f"a finite number, got '{text}'")
+    return value
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The leaves that were given as flags."""
+    return {name.removeprefix("config."): value for name, value in vars(args).items() if name.startswith("config.")}
+
+
+def config_from(args: argparse.Namespace, start: Config | None = None) -> Config:
+    """The preset (or `start`) with the flags applied. Limits that are given replace all of the preset's."""
+    leaves = given(args)
+    limits = {leaf.name for leaf in config_leaves() if leaf.section == "limits"}
+    if limits & set(leaves):
+        leaves = dict.fromkeys(limits) | leaves
+    return (start or preset(getattr(args, "preset", None) or "fast")).replace(**leaves)
+
+
+def add_preset(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("preset", nargs="?", metavar="PRESET", help=f"one of {', '.join(PRESETS)} (default: fast)")
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Which weights, and how they are decoded."""
+    parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH", help="whose weights (default: last)")
+    parser.add_argument("--beam", type=beam_width, default=1, metavar="N", help="beam width (default: 1, greedy)")
+
+
+def beam_width(text: str) -> int:
+    return parse_integer(text, "beam", 1, 100)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def parse_integer(text: str, what: str, low: int, high: int) -> int:
+    """An integer within bounds; a `UserError` names the field."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise UserError(f"{what}: an integer, got '{text}'") from None
+    if not low <= value <= high:
+        raise UserError(f"{what}: an integer in {low}..{high}, got {value}")
+    return value

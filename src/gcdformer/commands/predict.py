@@ -1,0 +1,96 @@
+"""`gcdformer predict`: ask a run's model."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json
+from gcdformer.config import LARGEST_INTEGER
+from gcdformer.errors import UserError
+from gcdformer.numbers.encoding import END, Integers
+from gcdformer.runs.run import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
+                        "or - to read CSV rows from standard input")
+    add_checkpoint(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    run = Run(args.run_folder)
+    arity = run.problem.task.inputs
+    questions = read_csv(arity) if args.integers == ["-"] else read_words(args.integers, arity)
+    run.problem.check_questions(questions)
+    tokens = run.predictor(args.checkpoint, beam=args.beam).tokens(questions)
+    values, readable = run.problem.decode_answers(tokens)
+    truths = run.problem.answer(questions)
+    inputs, _ = run.problem.encode_questions(questions)
+    words = run.problem.vocabulary.words
+    rows: list[dict[str, Any]] = []
+    for index, question in enumerate(questions.tolist()):
+        output = [token for token in tokens[index].tolist() if token != END]
+        prediction = values[index].tolist() if readable[index] else None
+        rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
+                     "prediction": simple(prediction), "truth": simple(truths[index].tolist()),
+                     "right": prediction == truths[index].tolist()})
+    if args.json:
+        print_json(rows)
+    elif args.integers == ["-"]:
+        print_csv(rows, arity)
+    else:
+        for row in rows:
+            tell(row, run.config.task.task)
+    return 0
+
+
+def simple(values: list[int] | None) -> Any:
+    """One answer as a number, several as a list, an unreadable one as None."""
+    return values[0] if values is not None and len(values) == 1 else values
+
+
+def tell(row: dict[str, Any], task: str) -> None:
+    name = task.rpartition(":")[2]
+    prediction = "unreadable" if row["prediction"] is None else row["prediction"]
+    verdict = "right" if row["right"] else f"wrong: it is {row['truth']}"
+    print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}")
+    print(f"  tokens {row['input_tokens']}  ->  {row['output_tokens']}")
+
+
+def print_csv(rows: list[dict[str, Any]], arity: int) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([chr(ord("a") + i) for i in range(arity)] + ["prediction", "truth"])
+    for row in rows:
+        answers = [row["prediction"], row["truth"]]
+        cells = [" ".join(map(str, x)) if isinstance(x, list) else "" if x is None else x for x in answers]
+        writer.writerow([*row["question"], *cells])
+
+
+def read_words(words: list[str], arity: int) -> Integers:
+    if len(words) % arity:
+        raise UserError(f"integers: this task takes {arity} at a time, got {len(words)}")
+    values = [parse_integer(word, "integers", 1, LARGEST_INTEGER) for word in words]
+    return np.array(values, dtype=np.int64).reshape(-1, arity)
+
+
+def read_csv(arity: int) -> Integers:
+    """Rows of `arity` integers from standard input; a first row that is no number is taken for a header."""
+    rows: list[list[int]] = []
+    for number, cells in enumerate(csv.reader(sys.stdin), 1):
+        if not cells or (number == 1 and not any(cell.strip().lstrip("+-").isdigit() for cell in cells)):
+            continue
+        if len(cells) != arity:
+            raise UserError(f"standard input line {number}: {arity} integers, got {len(cells)} cells")
+        rows.append([parse_integer(cell.strip(), f"standard input line {number}", 1, LARGEST_INTEGER)
+                     for cell in cells])
+    if not rows:
+        raise UserError("standard input: no rows; each is the operands, separated by commas")
+    return np.array(rows, dtype=np.int64)

@@ -1,0 +1,59 @@
+"""`gcdformer seen`: replay the stream and say whether, and when, a question was trained on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.config import LARGEST_INTEGER
+from gcdformer.data.stream import BLOCK
+from gcdformer.errors import UserError
+from gcdformer.runs.run import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("integers", nargs="+", metavar="A B", help="the operands")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    run = Run(args.run_folder)
+    arity = run.problem.task.inputs
+    if len(args.integers) != arity:
+        raise UserError(f"integers: this task takes {arity}, got {len(args.integers)}")
+    wanted = np.array([parse_integer(word, "integers", 1, LARGEST_INTEGER) for word in args.integers], dtype=np.int64)
+    size = run.config.training.batch_size
+    total = run.checkpoint_step() * size
+    stream, places, swapped = run.stream, [], []
+    console = Console(stderr=True)
+    blocks = range(-(-total // BLOCK))
+    for index in track(blocks, "replaying the stream", console=console, transient=True,
+                       disable=not console.is_terminal):
+        block = stream.examples(index * BLOCK, min((index + 1) * BLOCK, total))
+        places += (index * BLOCK + np.flatnonzero((block == wanted).all(1))).tolist()
+        if arity == 2 and wanted[0] != wanted[1]:
+            swapped += (index * BLOCK + np.flatnonzero((block == wanted[::-1]).all(1))).tolist()
+    epoch = run.config.training.steps_per_epoch * size
+    result = {"question": wanted.tolist(), "examples": total, "seen": len(places), "swapped": len(swapped),
+              "when": [{"example": n, "step": n // size, "epoch": n // epoch + 1} for n in places]}
+    if args.json:
+        print_json(result)
+        return 0
+    text = ", ".join(map(str, wanted.tolist()))
+    if not places:
+        print(f"({text}) is not among the {total:,} examples trained on")
+    else:
+        print(f"({text}) was trained on {len(places)} times in {total:,} examples:")
+        for n in places[:10]:
+            print(f"  example {n:,}, step {n // size:,}, epoch {n // epoch + 1}")
+        if len(places) > 10:
+            print(f"  … and {len(places) - 10} more (--json lists all)")
+    if swapped:
+        print(f"with the operands swapped: {len(swapped)} times")
+    return 0

@@ -1,0 +1,280 @@
+"""The schema of a run: one typed, validated, frozen object, and its TOML form.
+
+Every leaf has one sentence that is also its `--help`. Leaf names are unique, so a flag needs no prefix.
+Unknown or clashing fields are errors that name the fields. This module knows no task, law or model; what
+only they can check (does M fit the task, does the task have outcomes) is checked where they are built.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Self, get_args
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from gcdformer.errors import UserError
+
+LARGEST_INTEGER = 2**62
+LARGEST_BASE = 20_000
+TESTED_GCDS = 100
+
+OperandLaw = Literal["uniform", "log-uniform"]
+OutcomeLaw = Literal[
+    "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture"
+]
+Family = Literal["transformer", "lstm", "gru"]
+Schedule = Literal["constant", "inverse-sqrt", "cosine"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class TaskSection(Section):
+    """What is learned, and how integers are written."""
+
+    task: str = Field("gcd", description="gcd, comparison, division, addition, multiplication, "
+                      "simplification, or path/to/file.py:Name for a task of your own")
+    base: int = Field(1000, ge=2, le=LARGEST_BASE, description="base B in which integers are written")
+    maximum: int = Field(1_000_000, ge=2, le=2**53, description="largest operand M",
+                         json_schema_extra={"flag": "max"})
+
+
+class DataSection(Section):
+    """How examples are drawn."""
+
+    operands: OperandLaw = Field("log-uniform", description="law of the operands a and b")
+    outcomes: OutcomeLaw = Field("natural", description="law of the GCD k")
+    max_gcd: int | None = Field(None, ge=1, description="largest GCD K drawn by an outcome law "
+                                "(100 or M, whichever is smaller, if not given)")
+    alpha: float | None = Field(None, ge=-10, le=10,
+                                description="exponent of --outcomes power: P(k) ~ k^-alpha")
+    mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
+                                        "--outcomes mixture (0.05 if not given)")
+    budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
+                               "them they come again, reshuffled (no bound if not given)")
+    repeat_share: float = Field(0.0, ge=0, lt=1, description="share of examples drawn from a small set "
+                                "that is repeated throughout (two-set training)")
+    repeat_size: int | None = Field(None, ge=1, le=5_000_000, description="size of that small set "
+                                    "(50,000 if not given)")
+
+    @model_validator(mode="after")
+    def laws_agree(self) -> Self:
+        if (self.outcomes == "power") != (self.alpha is not None):
+            raise ValueError("outcomes 'power' and alpha go together: give both or neither")
+        if self.mixture_share is not None and self.outcomes != "mixture":
+            raise ValueError(f"mixture_share needs outcomes 'mixture', not '{self.outcomes}'")
+        if self.max_gcd is not None and self.outcomes == "natural":
+            raise ValueError("max_gcd has no meaning with outcomes 'natural': leave it out, "
+                             "or choose another law")
+        if self.repeat_size is not None and self.repeat_share == 0:
+            raise ValueError("repeat_size needs a repeat_share above 0")
+        return self
+
+
+class ModelSection(Section):
+    """The model: an encoder and a decoder, each with its own depth, width and heads."""
+
+    family: Family = Field("transformer", description="kind of model")
+    encoder_layers: int = Field(1, ge=1, le=256, description="layers of the encoder")
+    decoder_layers: int = Field(1, ge=1, le=256, description="layers of the decoder")
+    encoder_dim: int = Field(64, ge=1, le=65_536, description="width of the encoder")
+    decoder_dim: int = Field(64, ge=1, le=65_536, description="width of the decoder")
+    encoder_heads: int = Field(4, ge=0, description="attention heads of the encoder (0 for lstm, gru)")
+    decoder_heads: int = Field(4, ge=0, description="attention heads of the decoder (0 for lstm, gru)")
+    hidden_dim: int | None = Field(None, ge=1, le=65_536, description="hidden width of lstm and gru "
+                                   "(the encoder's width if not given)")
+    positions: int | None = Field(None, ge=1, le=1_000_000, description="learned positions on each side "
+                                  "(as many as the task needs if not given; the paper has 4096)")
+    cross_query: Literal["state", "input"] = Field(
+        "state", description="queries of the decoder's cross-attention: its state after self-attention, "
+        "or the layer's input as in the paper's published code")
+
+    @model_validator(mode="after")
+    def sizes_agree(self) -> Self:
+        if self.family == "transformer":
+            if self.hidden_dim is not None:
+                raise ValueError("hidden_dim is for lstm and gru, not for family 'transformer'")
+            for side in ("encoder", "decoder"):
+                heads, dim = getattr(self, f"{side}_heads"), getattr(self, f"{side}_dim")
+                if heads < 1 or dim % heads:
+                    raise ValueError(f"{side}_heads must divide {side}_dim: {heads} does not divide {dim}")
+            return self
+        if self.encoder_layers != self.decoder_layers:
+            raise ValueError(f"encoder_layers and decoder_layers must be equal for family '{self.family}': "
+                             "the encoder's final state starts the decoder")
+        if self.encoder_heads or self.decoder_heads:
+            raise ValueError(f"encoder_heads and decoder_heads must be 0 for family '{self.family}'")
+        if self.positions is not None or self.cross_query != "state":
+            raise ValueError(f"positions and cross_query have no meaning for family '{self.family}'")
+        return self
+
+
+class TrainingSection(Section):
+    """The optimiser, its schedule, the batches."""
+
+    lr: float = Field(2e-3, gt=0, le=10, description="learning rate, at its highest")
+    schedule: Schedule = Field("cosine", description="course of the learning rate over the steps")
+    warmup: int = Field(500, ge=0, description="steps over which the learning rate rises from 0")
+    horizon: int | None = Field(None, ge=1, description="step at which a cosine schedule ends (fixed once "
+                                "from max_epochs, or from max_minutes and measured speed, if not given)")
+    final_lr_share: float | None = Field(None, ge=0, le=1, description="share of lr at the horizon of a "
+                                         "cosine schedule (0.02 if not given)")
+    beta1: float = Field(0.9, ge=0, lt=1, description="Adam's decay of the gradient's mean")
+    beta2: float = Field(0.999, ge=0, lt=1, description="Adam's decay of the gradient's square")
+    epsilon: float = Field(1e-8, gt=0, le=1, description="Adam's epsilon")
+    weight_decay: float = Field(0.0, ge=0, le=1, description="decoupled weight decay (AdamW) if above 0")
+    clip: float = Field(5.0, ge=0, description="largest norm of the gradient (0: no clipping)")
+    batch_size: int = Field(256, ge=1, le=1_000_000, description="examples in a batch")
+    epoch_size: int = Field(300_000, ge=1, description="training examples between two evaluations, "
+                            "rounded up to whole batches")
+    precision: Literal["float32", "bf16"] = Field("float32", description="bf16: autocast matrix products")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of weights, examples and test sets")
+    init_from: str | None = Field(None, min_length=1, description="run folder whose last weights a new run starts from")
+
+    @model_validator(mode="after")
+    def schedule_agrees(self) -> Self:
+        if self.schedule != "cosine":
+            for name in ("horizon", "final_lr_share"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} needs schedule 'cosine', not '{self.schedule}'")
+        if self.schedule == "inverse-sqrt" and self.warmup < 1:
+            raise ValueError("warmup must be at least 1 with schedule 'inverse-sqrt'")
+        if self.horizon is not None and self.horizon <= self.warmup:
+            raise ValueError(f"horizon must be above warmup ({self.warmup}): {self.horizon} is not")
+        return self
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-self.epoch_size // self.batch_size)
+
+
+class EvaluationSection(Section):
+    """The test sets and when a GCD counts as correct."""
+
+    test_size: int = Field(100_000, ge=100, le=100_000_000, description="pairs in each test set")
+    fresh_tests: bool = Field(False, description="draw new test sets at each epoch, as the paper does")
+    threshold: float = Field(0.9, gt=0.5, le=1, description="share of the pairs with GCD k that must be "
+                             "predicted k for k to be correct")
+
+
+class LimitsSection(Section):
+    """When training stops. Not part of a run's identity: raising a limit extends the run."""
+
+    max_epochs: int | None = Field(None, ge=1, description="stop after this many epochs")
+    max_minutes: float | None = Field(None, gt=0, description="stop after the last epoch that fits into "
+                                      "this many minutes")
+    stop_at_correct: int | None = Field(None, ge=1, le=TESTED_GCDS,
+                                        description="stop when this many GCD are correct")
+
+
+class MachineSection(Section):
+    """Where it runs and what is kept. Not part of a run's identity."""
+
+    device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$",
+                        description="auto, cpu, cuda, cuda:N or mps")
+    threads: int | None = Field(None, ge=1, le=1024, description="CPU threads (all cores if not given)")
+    checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
+    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best")
+
+
+class Config(Section):
+    """The full, resolved configuration of a run."""
+
+    task: TaskSection = TaskSection()
+    data: DataSection = DataSection()
+    model: ModelSection = ModelSection()
+    training: TrainingSection = TrainingSection()
+    evaluation: EvaluationSection = EvaluationSection()
+    limits: LimitsSection = LimitsSection()
+    machine: MachineSection = MachineSection()
+
+    @model_validator(mode="after")
+    def sections_agree(self) -> Self:
+        if self.data.max_gcd is not None and self.data.max_gcd > self.task.maximum:
+            raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
+        return self
+
+    @classmethod
+    def parse(cls, tree: Mapping[str, Any]) -> Config:
+        """A configuration from a nested mapping; a `UserError` names the field and what would be right."""
+        try:
+            return cls.model_validate(dict(tree))
+        except ValidationError as error:
+            raise UserError(describe_validation(error)) from None
+
+    def replace(self, **leaves: Any) -> Config:
+        """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
+
+        `dim`, `heads` and `layers` set both sides. Switching to a recurrent family drops the heads, unless given.
+        """
+        for both in ("dim", "heads", "layers"):
+            if both in leaves:
+                value = leaves.pop(both)
+                leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
+        if leaves.get("family") in ("lstm", "gru"):
+            leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
+        tree = self.model_dump()
+        where = {leaf.name: leaf.section for leaf in config_leaves()}
+        for name, value in leaves.items():
+            if name not in where:
+                raise UserError(f"unknown field '{name}': the fields are {', '.join(sorted(where))}")
+            tree[where[name]][name] = value
+        return Config.parse(tree)
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+    def identity(self) -> dict[str, Any]:
+        """The leaves that make two runs the same, flat."""
+        tree = self.model_dump(exclude={"limits", "machine"})
+        return {name: value for section in tree.values() for name, value in section.items()}
+
+
+class Leaf:
+    """One field of the schema, as the command line sees it."""
+
+    def __init__(self, section: str, name: str, info: FieldInfo) -> None:
+        self.section, self.name, self.info = section, name, info
+        extra = info.json_schema_extra
+        flag = extra.get("flag", name) if isinstance(extra, dict) else name
+        self.flag = "--" + str(flag).replace("_", "-")
+        kinds = [k for k in get_args(info.annotation) if k is not type(None)]
+        optional = type(None) in get_args(info.annotation)
+        self.kind = kinds[0] if optional else info.annotation
+        self.optional = optional
+        self.choices = [k for k in get_args(self.kind) if isinstance(k, str)]
+
+
+def config_leaves() -> Iterator[Leaf]:
+    """Every leaf of the schema, in order."""
+    for section, info in Config.model_fields.items():
+        kind = info.annotation
+        assert isinstance(kind, type) and issubclass(kind, Section)
+        for name, leaf in kind.model_fields.items():
+            yield Leaf(section, name, leaf)
+
+
+def describe_validation(error: ValidationError) -> str:
+    """The first problem of a validation, in one line."""
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in first["loc"])
+    flags = {f"{leaf.section}.{leaf.name}": leaf.flag for leaf in config_leaves()}
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"unknown field '{path}'"
+    if first["type"] == "value_error":
+        return message
+    field = f"{path} ({flags[path]})" if path in flags else path
+    return f"{field}: {message[0].lower()}{message[1:]}, got {first['input']!r}"
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """TOML text as a tree; a `UserError` names the source and the place."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{source}: not TOML: {error}") from None

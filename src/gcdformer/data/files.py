@@ -1,0 +1,74 @@
+"""Examples as files: CSV, Parquet, Int2Int text. Written in chunks, so that any count fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from gcdformer.data.problem import Problem
+from gcdformer.data.stream import Stream
+from gcdformer.errors import MissingExtra, UserError
+from gcdformer.numbers.encoding import Integers
+
+CHUNK = 65_536
+FORMATS = ("csv", "parquet", "int2int")
+
+
+def column_names(problem: Problem) -> list[str]:
+    """a, b, ... for the question; the task's name (and a number if there are several) for the answer."""
+    names = [chr(ord("a") + i) for i in range(problem.task.inputs)]
+    answers = [problem.task.name] if problem.task.outputs == 1 else [
+        f"{problem.task.name}_{i + 1}" for i in range(problem.task.outputs)]
+    return names + answers
+
+
+def chunks(stream: Stream, count: int) -> Iterator[Integers]:
+    """Questions and answers side by side, a chunk at a time."""
+    for start in range(0, count, CHUNK):
+        questions = stream.examples(start, min(start + CHUNK, count))
+        yield np.concatenate([questions, stream.problem.answer(questions)], axis=1)
+
+
+def write_text(stream: Stream, count: int, layout: str, file: IO[str]) -> None:
+    """`count` examples as CSV or Int2Int text."""
+    problem = stream.problem
+    if layout == "csv":
+        file.write(",".join(column_names(problem)) + "\n")
+        for rows in chunks(stream, count):
+            file.writelines(",".join(map(str, row)) + "\n" for row in rows.tolist())
+        return
+    words = [problem.vocabulary.word(token) for token in range(problem.vocabulary.size)]
+    for rows in chunks(stream, count):
+        batch = problem.encode_batch(rows[:, :problem.task.inputs])
+        for inputs, targets in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True):
+            left = " ".join(words[token] for token in inputs if token)
+            right = " ".join(words[token] for token in targets if token > 2)
+            file.write(f"V{problem.task.inputs} {left}\t{right}\n")
+
+
+def write_parquet(stream: Stream, count: int, path: Path) -> None:
+    """`count` examples as a Parquet file."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("pyarrow", "query") from None
+    names = column_names(stream.problem)
+    schema = pyarrow.schema([(name, pyarrow.int64()) for name in names])
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for rows in chunks(stream, count):
+            writer.write_table(pyarrow.table(dict(zip(names, rows.T, strict=True)), schema=schema))
+
+
+def write_examples(stream: Stream, count: int, layout: str, path: Path) -> None:
+    """`count` examples to a file in one of FORMATS."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError(f"out: {path} cannot be written: it must be a file in an existing folder")
+    if layout == "parquet":
+        write_parquet(stream, count, path)
+    else:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            write_text(stream, count, layout, file)

@@ -1,0 +1,96 @@
+"""The training stream: example n is a pure function of (seed, n).
+
+Examples come in blocks of 4,096; block j is drawn by a generator of its own, whose counter is j. So the same
+examples come whatever the chunk size, the number of ranks or the place one starts from, and nothing has to be
+saved. A data budget makes the blocks come again, reshuffled; a repeat share replaces some examples by ones of a
+small set. Both are functions of (seed, n) too.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gcdformer.config import Config
+from gcdformer.data.problem import Problem
+from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.random import Purpose, block_generator
+
+BLOCK = 4096
+DEFAULT_REPEAT_SIZE = 50_000
+
+
+class Stream:
+    """Questions by number. Keeps the last block it made, since batches are smaller than blocks."""
+
+    def __init__(self, problem: Problem, seed: int, *, budget: int | None = None, repeat_share: float = 0.0,
+                 repeat_size: int | None = None) -> None:
+        self.problem = problem
+        self.seed = seed
+        self.budget = budget
+        self.repeat_share = repeat_share
+        self.repeat_size = repeat_size or DEFAULT_REPEAT_SIZE
+        self._block: tuple[int, Integers] | None = None
+
+    @classmethod
+    def of(cls, config: Config, problem: Problem) -> Stream:
+        data = config.data
+        return cls(problem, config.training.seed, budget=data.budget, repeat_share=data.repeat_share,
+                   repeat_size=data.repeat_size)
+
+    def examples(self, start: int, stop: int) -> Integers:
+        """Questions number start..stop-1, (stop-start, inputs)."""
+        parts = []
+        for index in range(start // BLOCK, -(-stop // BLOCK)):
+            first = index * BLOCK
+            block = self.block(index)
+            parts.append(block[max(start - first, 0):stop - first])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def block(self, index: int) -> Integers:
+        """Questions number index*BLOCK .. (index+1)*BLOCK-1."""
+        if self._block is None or self._block[0] != index:
+            self._block = (index, self._make_block(index))
+        return self._block[1]
+
+    def _make_block(self, index: int) -> Integers:
+        if self.budget is None:
+            questions = self._fresh(Purpose.TRAINING, index)
+        else:
+            questions = self._budgeted(index * BLOCK, (index + 1) * BLOCK, self.budget)
+        if self.repeat_share:
+            rng = block_generator(self.seed, Purpose.REPEAT_CHOICE, index)
+            chosen = np.flatnonzero(rng.random(BLOCK) < self.repeat_share)
+            questions = questions.copy()
+            questions[chosen] = self._repeated_set[rng.integers(0, self.repeat_size, len(chosen))]
+        return questions
+
+    def _fresh(self, purpose: Purpose, index: int) -> Integers:
+        return self.problem.draw(block_generator(self.seed, purpose, index), BLOCK)
+
+    @cached_property
+    def _repeated_set(self) -> Integers:
+        blocks = range(-(-self.repeat_size // BLOCK))
+        return np.concatenate([self._fresh(Purpose.REPEATED_SET, j) for j in blocks])[:self.repeat_size]
+
+    def _budgeted(self, start: int, stop: int, budget: int) -> Integers:
+        """Passes over the first `budget` examples: in each, whole blocks in random order, the part of a block
+        that is left over last, and every block shuffled within."""
+        parts = []
+        while start < stop:
+            turn, position = divmod(start, budget)
+            whole = budget // BLOCK
+            place, offset = divmod(position, BLOCK)
+            source = place if turn == 0 or place == whole else int(self._order(turn, whole)[place])
+            length = BLOCK if source < whole else budget - whole * BLOCK
+            block = self._fresh(Purpose.TRAINING, source)[:length]
+            if turn:
+                block = block_generator(self.seed, Purpose.RESHUFFLE, 1 + source, turn).permutation(block)
+            take = min(length - offset, stop - start)
+            parts.append(block[offset:offset + take])
+            start += take
+        return np.concatenate(parts)
+
+    def _order(self, turn: int, blocks: int) -> Integers:
+        return block_generator(self.seed, Purpose.RESHUFFLE, 0, turn).permutation(blocks)

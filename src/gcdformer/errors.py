@@ -1,0 +1,22 @@
+"""The errors a person can mend.
+
+`UserError` carries one line that names the field or file and what would be right; the command line
+prints it and exits with 2. Everything else is a defect of ours and shows its traceback.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Bad input: one line, the field or file, what would be right."""
+
+
+class DamagedFile(UserError):
+    """A file of ours that does not match its checksum or cannot be read."""
+
+
+class MissingExtra(UserError):
+    """A verb needs an optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'gcdformer[{extra}]'")

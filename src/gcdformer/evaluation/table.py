@@ -1,0 +1,117 @@
+"""The prediction table: for each true GCD k, how often each value was predicted, and a few example pairs.
+
+It is all that the explanation reads. Every prediction is in it: values above 100 and sequences that are no integer
+(which count as one value, UNREADABLE) too. Knows arrays, not models.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcdformer.errors import DamagedFile
+from gcdformer.numbers.encoding import Integers
+
+if TYPE_CHECKING:
+    import pandas
+
+UNREADABLE = int(np.iinfo(np.int64).min)
+EXAMPLES_PER_CELL = 3
+
+
+@dataclass(frozen=True)
+class PredictionTable:
+    """One row for each (k, prediction) that occurs, sorted; example pairs refer to rows."""
+
+    gcd: Integers
+    prediction: Integers
+    count: Integers
+    example_row: Integers
+    example_a: Integers
+    example_b: Integers
+
+    @classmethod
+    def of(cls, a: Integers, b: Integers, predictions: Integers,
+           gcds: Integers | None = None) -> PredictionTable:
+        """Count predictions for the pairs (a, b); `UNREADABLE` stands for a sequence that is no integer."""
+        truth = np.gcd(a, b) if gcds is None else gcds
+        order = np.lexsort((predictions, truth))
+        truth, predicted = truth[order], predictions[order]
+        fresh = np.ones(len(order), dtype=np.bool_)
+        fresh[1:] = (truth[1:] != truth[:-1]) | (predicted[1:] != predicted[:-1])
+        starts = np.flatnonzero(fresh)
+        counts = np.diff(np.append(starts, len(order)))
+        places = np.arange(len(order)) - np.repeat(starts, counts)
+        shown = np.flatnonzero(places < EXAMPLES_PER_CELL)
+        rows = np.repeat(np.arange(len(starts)), counts)[shown]
+        return cls(truth[starts], predicted[starts], counts, rows, a[order][shown], b[order][shown])
+
+    @property
+    def total(self) -> int:
+        return int(self.count.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Share of pairs predicted right, 0..1."""
+        return float(self.count[self.gcd == self.prediction].sum() / max(self.total, 1))
+
+    def tested(self) -> list[int]:
+        """The GCD that occur, in order."""
+        return [int(k) for k in np.unique(self.gcd)]
+
+    def counts_of(self, k: int) -> dict[int, int]:
+        """How often each value was predicted for GCD k, most frequent first, ties by value."""
+        rows = np.flatnonzero(self.gcd == k)
+        pairs = sorted(((int(self.prediction[i]), int(self.count[i])) for i in rows),
+                       key=lambda pair: (-pair[1], pair[0]))
+        return dict(pairs)
+
+    def examples_of(self, k: int, prediction: int) -> list[tuple[int, int]]:
+        """Some pairs with GCD k that got this prediction."""
+        row = np.flatnonzero((self.gcd == k) & (self.prediction == prediction))
+        chosen = np.flatnonzero(np.isin(self.example_row, row))
+        return [(int(self.example_a[i]), int(self.example_b[i])) for i in chosen]
+
+    def arrays(self, prefix: str) -> dict[str, Any]:
+        """The arrays under names that start with `prefix`."""
+        return {f"{prefix}.{name}": getattr(self, name) for name in self.__dataclass_fields__}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row for each (gcd, prediction): a pandas DataFrame; unreadable predictions are missing values."""
+        import pandas
+        readable = self.prediction != UNREADABLE
+        prediction = pandas.array(np.where(readable, self.prediction, 0), dtype="Int64")
+        prediction[~readable] = pandas.NA
+        return pandas.DataFrame({"gcd": self.gcd, "prediction": prediction, "count": self.count})
+
+
+def tables_to_bytes(tables: dict[str, PredictionTable]) -> bytes:
+    """Several tables by name as one compressed npz file."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {}
+    for name, table in tables.items():
+        arrays |= table.arrays(name)
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def tables_from_bytes(data: bytes, source: str) -> dict[str, PredictionTable]:
+    """The tables of such a file; `DamagedFile` if it is not one."""
+    fields = list(PredictionTable.__dataclass_fields__)
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            names = sorted({key.rpartition(".")[0] for key in archive.files})
+            tables = {name: PredictionTable(*(archive[f"{name}.{field}"] for field in fields)) for name in names}
+    except Exception as error:  # whatever a damaged archive makes zipfile, zlib or numpy say
+        raise DamagedFile(f"{source}: not a prediction table: {type(error).__name__}: {error}") from None
+    for table in tables.values():
+        columns = [getattr(table, field) for field in fields]
+        if (any(c.dtype != np.int64 or c.ndim != 1 for c in columns) or len({len(c) for c in columns[:3]}) != 1
+                or len({len(c) for c in columns[3:]}) != 1
+                or (len(table.example_row) and not 0 <= table.example_row.min() <= table.example_row.max()
+                    < len(table.gcd))):
+            raise DamagedFile(f"{source}: its prediction table has columns of the wrong kind")
+    return tables

@@ -1,0 +1,1 @@
+"""Presets and, later, the paper's tables and sweeps."""

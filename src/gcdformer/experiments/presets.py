@@ -1,0 +1,114 @@
+"""Named configurations. A variant calls its parent and changes a few fields.
+
+`fast` is for two CPU cores; `paper` and its variants are as published (with 4,096 positions and fresh test sets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gcdformer.config import Config
+from gcdformer.errors import UserError
+
+
+def fast() -> Config:
+    """A small model at a high learning rate: minutes on two CPU cores."""
+    return Config().replace(base=1000, operands="log-uniform", outcomes="log-uniform", layers=1, dim=64, heads=4,
+                            lr=2e-3, schedule="cosine", warmup=500, batch_size=256, max_minutes=15)
+
+
+def demo() -> Config:
+    """`fast` with what shows most in a few minutes."""
+    return fast().replace(outcomes="inverse-sqrt", epoch_size=150_000, test_size=20_000, max_minutes=5)
+
+
+def paper() -> Config:
+    """Uniform operands, natural outcomes; 4+4 layers, 512 dimensions, 8 heads, Adam at 1e-5, batches of 256."""
+    return Config().replace(base=10, operands="uniform", outcomes="natural", layers=4, dim=512, heads=8, positions=4096,
+                            lr=1e-5, schedule="constant", warmup=0, batch_size=256, fresh_tests=True)
+
+
+def paper_mixture() -> Config:
+    """5 % of uniform outcomes among natural ones."""
+    return paper().replace(outcomes="mixture", mixture_share=0.05)
+
+
+def paper_inverse() -> Config:
+    """Log-uniform outcomes, uniform operands."""
+    return paper().replace(outcomes="log-uniform")
+
+
+def paper_benford() -> Config:
+    """Log-uniform operands, natural outcomes."""
+    return paper().replace(base=1000, operands="log-uniform")
+
+
+def paper_benford_inverse() -> Config:
+    """Log-uniform operands and outcomes: the paper's best explainable models."""
+    return paper_benford().replace(outcomes="log-uniform")
+
+
+def paper_benford_inverse_200() -> Config:
+    """The same with GCD up to 200."""
+    return paper_benford_inverse().replace(max_gcd=200)
+
+
+def paper_benford_sqrt() -> Config:
+    """Log-uniform operands, outcomes with P(k) ~ 1/sqrt(k)."""
+    return paper_benford().replace(outcomes="inverse-sqrt")
+
+
+def paper_benford_1_5() -> Config:
+    """Log-uniform operands, outcomes with P(k) ~ k^-1.5."""
+    return paper_benford().replace(outcomes="inverse-1.5")
+
+
+def paper_uniform() -> Config:
+    """Uniform operands and uniform outcomes: classes whose members change."""
+    return paper().replace(outcomes="uniform")
+
+
+def paper_batch64() -> Config:
+    """Batches of 64, log-uniform operands."""
+    return paper_benford().replace(batch_size=64)
+
+
+def paper_lstm() -> Config:
+    """LSTM of four layers and 1024 dimensions."""
+    return paper().replace(family="lstm", hidden_dim=1024)
+
+
+def paper_gru() -> Config:
+    """GRU of four layers and 1024 dimensions."""
+    return paper().replace(family="gru", hidden_dim=1024)
+
+
+def paper_rational() -> Config:
+    """The tasks on fractions: Adam at 1e-4, inverse square root, 10,000 steps of warm-up."""
+    return paper().replace(task="comparison", maximum=100_000, lr=1e-4, schedule="inverse-sqrt", warmup=10_000)
+
+
+PRESETS: dict[str, Callable[[], Config]] = {
+    "fast": fast,
+    "demo": demo,
+    "paper": paper,
+    "paper-mixture": paper_mixture,
+    "paper-inverse": paper_inverse,
+    "paper-benford": paper_benford,
+    "paper-benford-inverse": paper_benford_inverse,
+    "paper-benford-inverse-200": paper_benford_inverse_200,
+    "paper-benford-sqrt": paper_benford_sqrt,
+    "paper-benford-1.5": paper_benford_1_5,
+    "paper-uniform": paper_uniform,
+    "paper-batch64": paper_batch64,
+    "paper-lstm": paper_lstm,
+    "paper-gru": paper_gru,
+    "paper-rational": paper_rational,
+}
+
+
+def preset(name: str) -> Config:
+    """A preset by name."""
+    if name not in PRESETS:
+        raise UserError(f"unknown preset '{name}': the presets are {', '.join(PRESETS)}")
+    return PRESETS[name]()

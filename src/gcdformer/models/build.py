@@ -1,0 +1,48 @@
+"""A model from a configuration, its parameter count without allocating it, and the arithmetic of an example."""
+
+from __future__ import annotations
+
+import torch
+
+from gcdformer.config import ModelSection
+from gcdformer.models.interface import Seq2Seq
+from gcdformer.models.recurrent import Recurrent
+from gcdformer.models.transformer import Transformer
+
+
+def build_model(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int, *,
+                seed: int | None = None) -> Seq2Seq:
+    """The model; with a seed its weights are set, without one they are left as they are allocated."""
+    model: Seq2Seq
+    if sizes.family == "transformer":
+        model = Transformer(sizes, vocabulary, sizes.positions or longest_input, sizes.positions or longest_target)
+    else:
+        model = Recurrent(sizes, vocabulary)
+    if seed is not None:
+        model.initialise(torch.Generator().manual_seed(seed))
+    return model
+
+
+def count_parameters(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int) -> int:
+    """Trainable parameters; the model is only described, so that 714 million cost nothing."""
+    with torch.device("meta"):
+        model = build_model(sizes, vocabulary, longest_input, longest_target)
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def flops_per_example(sizes: ModelSection, vocabulary: int, input_tokens: float, output_tokens: float) -> float:
+    """Training FLOPs of an example: 6 for each multiply-add weight and unpadded token it meets (2 forward, 4 back).
+
+    Embeddings are look-ups and cost nothing; attention scores, norms and softmax are not counted.
+    """
+    if sizes.family == "transformer":
+        d, e = sizes.decoder_dim, sizes.encoder_dim
+        on_inputs = sizes.encoder_layers * 12 * e * e + sizes.decoder_layers * 2 * e * d
+        on_outputs = sizes.decoder_layers * 14 * d * d + d * vocabulary
+    else:
+        gates = 4 if sizes.family == "lstm" else 3
+        hidden = sizes.hidden_dim or sizes.encoder_dim
+        deeper = (sizes.encoder_layers - 1) * 2 * hidden
+        on_inputs = gates * hidden * (sizes.encoder_dim + hidden + deeper)
+        on_outputs = gates * hidden * (sizes.decoder_dim + hidden + deeper) + (hidden + vocabulary) * sizes.decoder_dim
+    return 6.0 * (on_inputs * input_tokens + on_outputs * output_tokens)

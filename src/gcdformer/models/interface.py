@@ -1,0 +1,61 @@
+"""What every model offers: encode the inputs once, then advance over output tokens, many or one at a time.
+
+Teacher forcing advances over the whole target at once; decoding advances by one token and carries the state. Both
+are the same function, so training, evaluation and beam search cannot drift apart.
+
+Shapes: N rows, S input positions, T output positions, D the decoder's width, V the vocabulary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gcdformer.numbers.encoding import PAD
+
+
+class DecoderState(ABC):
+    """What the decoder carries from one token to the next; opaque to its users."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> DecoderState:
+        """The state of some of the rows, in any order, with repetition."""
+
+
+class Seq2Seq(nn.Module, ABC):
+    """An encoder-decoder over token ids whose output projection is tied to the decoder's embedding."""
+
+    @abstractmethod
+    def encode(self, inputs_NS: Tensor) -> DecoderState:
+        """Read padded inputs; the state from which decoding starts."""
+
+    @abstractmethod
+    def advance(self, state: DecoderState, tokens_NT: Tensor) -> tuple[Tensor, DecoderState]:
+        """Feed T more output tokens; their states (N, T, D), each knowing only the tokens up to its own."""
+
+    @abstractmethod
+    def project(self, states_D: Tensor) -> Tensor:
+        """Logits over the vocabulary, (..., V)."""
+
+    @abstractmethod
+    def initialise(self, generator: torch.Generator) -> None:
+        """Set every weight from the generator."""
+
+    def forward(self, inputs_NS: Tensor, targets_NT: Tensor) -> Tensor:
+        """Decoder states (N, T, D) under teacher forcing."""
+        states, _ = self.advance(self.encode(inputs_NS), targets_NT)
+        return states
+
+
+def sequence_loss(model: Seq2Seq, inputs_NS: Tensor, targets_NT: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Cross-entropy over the target tokens; the vocabulary is only projected to where there is a target."""
+    states = model(inputs_NS, targets_NT[:, :-1])
+    wanted = targets_NT[:, 1:].flatten()
+    states = states.flatten(0, 1)
+    there = wanted != PAD
+    if not bool(there.all()):
+        states, wanted = states[there], wanted[there]
+    return F.cross_entropy(model.project(states), wanted, reduction=reduction)

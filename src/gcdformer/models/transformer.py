@@ -1,0 +1,84 @@
+"""The paper's model: encoder-decoder, post-norm, ReLU, learned positions, output tied to the decoder's embedding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcdformer.config import ModelSection
+from gcdformer.models.interface import DecoderState, Seq2Seq
+from gcdformer.models.layers import DecoderLayer, Embedding, EncoderLayer, KeysValues, initialise_layers
+from gcdformer.numbers.encoding import PAD
+
+
+@dataclass(frozen=True)
+class TransformerState(DecoderState):
+    """Keys and values of the inputs for every layer, which of them are padding, and those of the tokens so far."""
+
+    memory: list[KeysValues]
+    memory_bias: Tensor | None
+    past: list[KeysValues] | None
+
+    @property
+    def length(self) -> int:
+        return self.past[0][0].shape[2] if self.past else 0
+
+    def select(self, rows: Tensor) -> TransformerState:
+        def pick(pairs: list[KeysValues]) -> list[KeysValues]:
+            return [(keys[rows], values[rows]) for keys, values in pairs]
+
+        bias = None if self.memory_bias is None else self.memory_bias[rows]
+        return TransformerState(pick(self.memory), bias, None if self.past is None else pick(self.past))
+
+
+class Transformer(Seq2Seq):
+    """Depth, width and heads of the two sides are independent."""
+
+    def __init__(self, sizes: ModelSection, vocabulary: int, input_positions: int, output_positions: int) -> None:
+        super().__init__()
+        self.embed_inputs = Embedding(vocabulary, input_positions, sizes.encoder_dim)
+        self.encoder = nn.ModuleList(
+            EncoderLayer(sizes.encoder_dim, sizes.encoder_heads) for _ in range(sizes.encoder_layers))
+        self.embed_outputs = Embedding(vocabulary, output_positions, sizes.decoder_dim)
+        self.decoder = nn.ModuleList(
+            DecoderLayer(sizes.decoder_dim, sizes.encoder_dim, sizes.decoder_heads,
+                         query_from_input=sizes.cross_query == "input")
+            for _ in range(sizes.decoder_layers))
+        self.output_bias = nn.Parameter(torch.empty(vocabulary))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        initialise_layers(self, generator)
+        nn.init.zeros_(self.output_bias)
+
+    def encode(self, inputs_NS: Tensor) -> TransformerState:
+        padding = inputs_NS == PAD
+        bias = hide(padding)[:, None, None, :] if bool(padding.any()) else None
+        x = self.embed_inputs(inputs_NS)
+        for layer in self.encoder:
+            x = layer(x, bias)
+        return TransformerState([layer.keys_values(x) for layer in self.decoder], bias, None)  # type: ignore[operator]
+
+    def advance(self, state: DecoderState, tokens_NT: Tensor) -> tuple[Tensor, TransformerState]:
+        assert isinstance(state, TransformerState)
+        length, t = state.length, tokens_NT.shape[1]
+        bias = None
+        if t > 1:
+            later = torch.ones(t, length + t, dtype=torch.bool, device=tokens_NT.device).triu(length + 1)
+            bias = hide(later)
+        x = self.embed_outputs(tokens_NT, length)
+        pasts: list[KeysValues] = []
+        for index, layer in enumerate(self.decoder):
+            past = None if state.past is None else state.past[index]
+            x, past = layer(x, bias, past, state.memory[index], state.memory_bias)
+            pasts.append(past)
+        return x, TransformerState(state.memory, state.memory_bias, pasts)
+
+    def project(self, states_D: Tensor) -> Tensor:
+        return nn.functional.linear(states_D, self.embed_outputs.tokens.weight, self.output_bias)
+
+
+def hide(where: Tensor) -> Tensor:
+    """0 where a key may be seen, -inf where not."""
+    return torch.zeros(where.shape, device=where.device).masked_fill(where, float("-inf"))

@@ -1,0 +1,170 @@
+"""The laws that operands and GCD are drawn from, each with its exact probabilities.
+
+An operand law draws integers from 1..N. A pair law draws (a, b) from 1..M, either independently (`natural`) or
+GCD first: k from 1..K with P(k) ~ k^-alpha, then coprime a, b from the operand law on 1..(M div k) by
+rejection, times k. Randomness is passed in as a numpy generator.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from gcdformer.config import DataSection
+from gcdformer.numbers.encoding import Integers
+
+Probabilities = npt.NDArray[np.float64]
+
+EXPONENTS = {"uniform": 0.0, "inverse-sqrt": 0.5, "log-uniform": 1.0, "inverse-1.5": 1.5}
+DEFAULT_MAX_GCD = 100
+DEFAULT_MIXTURE_SHARE = 0.05
+
+
+class OperandLaw(ABC):
+    """Draws integers from 1..N."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, limits: Integers | int, count: int) -> Integers:
+        """`count` integers; integer i lies in 1..limits[i], or in 1..limits for all."""
+
+    @abstractmethod
+    def probabilities(self, limit: int) -> Probabilities:
+        """P(1), ..., P(limit)."""
+
+
+class UniformOperands(OperandLaw):
+    """Every integer of 1..N is equally likely."""
+
+    def draw(self, rng: np.random.Generator, limits: Integers | int, count: int) -> Integers:
+        return rng.integers(1, limits, size=count, endpoint=True, dtype=np.int64)
+
+    def probabilities(self, limit: int) -> Probabilities:
+        return np.full(limit, 1.0 / limit)
+
+
+class LogUniformOperands(OperandLaw):
+    """exp(x) rounded to the nearest integer, x uniform in [0, ln N]."""
+
+    def draw(self, rng: np.random.Generator, limits: Integers | int, count: int) -> Integers:
+        powers = rng.random(count)
+        powers *= np.log(limits)
+        np.exp(powers, out=powers)
+        np.rint(powers, out=powers)
+        return np.minimum(powers.astype(np.int64), limits)
+
+    def probabilities(self, limit: int) -> Probabilities:
+        if limit == 1:
+            return np.ones(1)
+        edges = np.log(np.concatenate(([1.0], np.arange(1, limit) + 0.5, [float(limit)])))
+        return np.asarray(np.diff(edges) / np.log(limit))
+
+
+OPERAND_LAWS: dict[str, OperandLaw] = {"uniform": UniformOperands(), "log-uniform": LogUniformOperands()}
+
+
+class PairLaw(ABC):
+    """Draws pairs (a, b) of 1..M."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
+        """`count` pairs."""
+
+    def draw_with_gcd(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers, Integers]:
+        """`count` pairs and their GCD; laws that choose the GCD first save computing it."""
+        a, b = self.draw(rng, count)
+        return a, b, fast_gcd(a, b).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class NaturalPairs(PairLaw):
+    """a and b drawn independently; their GCD is what it is."""
+
+    operands: OperandLaw
+    maximum: int
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
+        return (self.operands.draw(rng, self.maximum, count), self.operands.draw(rng, self.maximum, count))
+
+
+def coprime_pairs(rng: np.random.Generator, operands: OperandLaw, limits: Integers) -> tuple[Integers, Integers]:
+    """One coprime pair for each limit N, from the operand law on 1..N, by rejection."""
+    a = operands.draw(rng, limits, len(limits))
+    b = operands.draw(rng, limits, len(limits))
+    left = np.flatnonzero(fast_gcd(a, b) != 1)
+    while len(left):
+        some = limits[left]
+        new_a = operands.draw(rng, some, len(left))
+        new_b = operands.draw(rng, some, len(left))
+        a[left], b[left] = new_a, new_b
+        left = left[fast_gcd(new_a, new_b) != 1]
+    return a, b
+
+
+def fast_gcd(a: Integers, b: Integers) -> npt.NDArray[np.signedinteger]:
+    """gcd(a, b); the narrow type is twice as fast where it fits, and most of the time goes here."""
+    if len(a) and max(int(a.max()), int(b.max())) < 2**31:
+        return np.gcd(a.astype(np.int32), b.astype(np.int32))
+    return np.gcd(a, b)
+
+
+@dataclass(frozen=True)
+class ChosenGcd(PairLaw):
+    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd."""
+
+    operands: OperandLaw
+    maximum: int
+    max_gcd: int
+    alpha: float
+
+    @cached_property
+    def outcome_probabilities(self) -> Probabilities:
+        """P(1), ..., P(K)."""
+        weights = np.arange(1, self.max_gcd + 1, dtype=np.float64) ** -self.alpha
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def cumulative(self) -> Probabilities:
+        return np.cumsum(self.outcome_probabilities)
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
+        a, b, _ = self.draw_with_gcd(rng, count)
+        return a, b
+
+    def draw_with_gcd(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers, Integers]:
+        k = 1 + np.searchsorted(self.cumulative, rng.random(count), side="right").astype(np.int64)
+        np.minimum(k, self.max_gcd, out=k)
+        a, b = coprime_pairs(rng, self.operands, self.maximum // k)
+        return a * k, b * k, k
+
+
+@dataclass(frozen=True)
+class Mixture(PairLaw):
+    """A share of pairs with uniform GCD, the rest natural."""
+
+    natural: NaturalPairs
+    uniform: ChosenGcd
+    share: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
+        chosen = rng.random(count) < self.share
+        a, b = self.natural.draw(rng, count)
+        a[chosen], b[chosen] = self.uniform.draw(rng, int(chosen.sum()))
+        return a, b
+
+
+def pair_law(data: DataSection, maximum: int) -> PairLaw:
+    """The pair law of a configuration."""
+    operands = OPERAND_LAWS[data.operands]
+    natural = NaturalPairs(operands, maximum)
+    if data.outcomes == "natural":
+        return natural
+    max_gcd = data.max_gcd if data.max_gcd is not None else min(DEFAULT_MAX_GCD, maximum)
+    if data.outcomes == "mixture":
+        share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share
+        return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0), share)
+    alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
+    return ChosenGcd(operands, maximum, max_gcd, alpha)

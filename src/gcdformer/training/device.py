@@ -1,0 +1,32 @@
+"""Which device and how many threads."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from gcdformer.config import MachineSection
+from gcdformer.errors import UserError
+
+
+def choose_device(machine: MachineSection) -> torch.device:
+    """The device of a configuration; `auto` takes CUDA, then MPS, then the CPU. Sets the number of threads."""
+    torch.set_num_threads(machine.threads or available_cores())
+    name = machine.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if name.startswith("cuda"):
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(name.partition(":")[2] or 0) >= count:
+            raise UserError(f"device: {name} is not there; this machine has {count} CUDA devices")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device: mps is not there; use cpu or auto")
+    return torch.device(name)
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

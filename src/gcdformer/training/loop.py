@@ -1,0 +1,169 @@
+"""The training loop: draw, encode, learn; after each epoch evaluate, write a line, save.
+
+All that the next step depends on is the weights, the optimiser and `TrainingState`; examples are a function of the
+step. So a run that is stopped anywhere, by a signal or by `kill -9`, goes on bit for bit as if it never was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+import torch
+
+from gcdformer.config import Config
+from gcdformer.data import Problem
+from gcdformer.data.testsets import test_sets
+from gcdformer.evaluation import PredictionTable, Scores, score
+from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.models import Seq2Seq
+from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.metrics import Line
+from gcdformer.training.learner import Learner
+from gcdformer.training.optimizer import load_optimizer, optimizer_tensors
+from gcdformer.training.schedules import learning_rate
+from gcdformer.training.signals import StopRequest
+from gcdformer.training.view import View
+
+
+class Trainer:
+    """One run in progress."""
+
+    def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device, folder: RunFolder,
+                 stop: StopRequest, view: View) -> None:
+        self.config, self.problem, self.device = config, problem, device
+        self.folder, self.stop, self.view = folder, stop, view
+        self.learner = Learner(config, problem, model, device)
+        self.state = TrainingState()
+        self.lines: list[Line] = []
+        self._clock = self._saved_at = perf_counter()
+
+    def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
+        load_optimizer(self.learner.model, self.learner.optimizer, checkpoint.optimizer)
+        self.state = replace(checkpoint.state)
+        self.lines = lines
+
+    def run(self) -> str:
+        """Train until a limit or a signal; the reason why it ended."""
+        self._clock = self._saved_at = perf_counter()
+        while True:
+            if self.state.step == (self.state.evaluations + 1) * self.config.training.steps_per_epoch:
+                try:
+                    self.evaluate()
+                except Stopped:
+                    self.save()
+                    return f"interrupted by {self.stop.received.name if self.stop.received else 'a signal'}"
+            reason = self.limit_reached()
+            if reason is not None:
+                if self.state.loss_count:
+                    self.save()
+                return reason
+            self.train_step()
+            if self.stop.received is not None:
+                self.save()
+                return f"interrupted by {self.stop.received.name}"
+            if perf_counter() - self._saved_at > 60 * self.config.machine.checkpoint_minutes:
+                self.save()
+
+    def train_step(self) -> None:
+        loss, rate = self.learner.learn(self.state.step)
+        self.state.step += 1
+        self.state.loss_sum += loss
+        self.state.loss_count += 1
+        self.tick()
+        self.view.stepped(self.state, loss, rate)
+
+    def evaluate(self) -> None:
+        """Decode both test sets, write the prediction tables and a line of metrics, save."""
+        self.tick()
+        before: Line = self.lines[-1] if self.lines else {"seconds": 0.0, "D": []}
+        trained = self.state.seconds - before["seconds"]
+        epoch = self.state.evaluations + 1
+        sets = test_sets(self.config, self.problem, epoch)
+        total, done = sum(map(len, sets.values())), 0
+
+        def progress(answered: int) -> None:
+            self.tick()
+            self.view.evaluating(self.state, (done + answered) / total)
+            if self.stop.received is not None:
+                raise Stopped
+
+        predictor = Predictor(self.learner.model, self.problem, self.device, on_batch=progress)
+        tables: dict[str, PredictionTable] = {}
+        line: Line = {"epoch": epoch, "step": self.state.step,
+                      "examples": self.state.step * self.config.training.batch_size,
+                      "loss": self.state.loss_sum / self.state.loss_count,
+                      "learning_rate": learning_rate(self.config.training, self.state.step - 1)}
+        with self.learner.autocast():
+            line["test_loss"] = predictor.loss(next(iter(sets.values())))
+            if self.problem.task.has_gcd:
+                for name, pairs in sets.items():
+                    tables[name] = predictor.table(pairs)
+                    done += len(pairs)
+            else:
+                line["accuracy"] = predictor.accuracy(sets["test"])
+        scores = None
+        if tables:
+            scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
+            line |= score_line(scores, before["D"])
+            line["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
+        self.tick()
+        examples = self.state.loss_count * self.config.training.batch_size
+        line |= {"seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
+        self.folder.append_metrics(line)
+        self.lines.append(line)
+        self.state.evaluations = epoch
+        self.state.loss_sum, self.state.loss_count = 0.0, 0
+        self.save()
+        self.view.evaluated(self.state, line, scores)
+
+    def epoch_seconds(self) -> float:
+        """How long the last epoch took, its evaluation included; 0 before the first."""
+        ends = [0.0, *(line["seconds"] for line in self.lines)]
+        return ends[-1] - ends[-2] if len(ends) > 1 else 0.0
+
+    def limit_reached(self) -> str | None:
+        limits, state = self.config.limits, self.state
+        between = state.loss_count == 0
+        if limits.max_epochs is not None and state.evaluations >= limits.max_epochs:
+            return f"max_epochs {limits.max_epochs} reached"
+        if limits.max_minutes is not None:
+            left = 60 * limits.max_minutes - state.seconds
+            if left <= 0 or (between and self.epoch_seconds() > left):
+                return f"max_minutes {limits.max_minutes:g} reached"
+        if limits.stop_at_correct is not None and between and self.lines:
+            correct = self.lines[-1].get("n_correct", 0)
+            if correct >= limits.stop_at_correct:
+                return f"stop_at_correct {limits.stop_at_correct} reached"
+        return None
+
+    def save(self) -> None:
+        """Write a checkpoint; keep the newest ones and the best."""
+        model = self.learner.model
+        tensors = optimizer_tensors(model, self.learner.optimizer)
+        save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
+        best = best_line(self.lines)
+        prune_checkpoints(self.folder.path, self.config.machine.keep_checkpoints, {best["step"]} if best else set())
+        self._saved_at = perf_counter()
+
+    def tick(self) -> None:
+        """Count the time that has passed."""
+        now = perf_counter()
+        self.state.seconds += now - self._clock
+        self._clock = now
+
+
+def score_line(scores: Scores, before: list[int]) -> Line:
+    """What a line of metrics says about the GCD."""
+    correct = scores.correct
+    return {
+        "accuracy": scores.accuracy,
+        "stratified_accuracy": scores.stratified_accuracy,
+        "n_correct": len(correct),
+        "n_modal": len(scores.modal),
+        "correct": correct,
+        "D": correct,
+        "being_learned": scores.being_learned,
+        "events": {"entered": sorted(set(correct) - set(before)), "left": sorted(set(before) - set(correct))},
+    }

@@ -1,0 +1,25 @@
+"""Learning rates as functions of the step, never of the clock."""
+
+from __future__ import annotations
+
+from math import cos, pi, sqrt
+
+from gcdformer.config import TrainingSection
+from gcdformer.errors import UserError
+
+DEFAULT_FINAL_SHARE = 0.02
+
+
+def learning_rate(training: TrainingSection, step: int) -> float:
+    """The rate of step 0, 1, 2, ...: a linear rise over the warm-up, then the schedule."""
+    if step < training.warmup:
+        return training.lr * (step + 1) / training.warmup
+    if training.schedule == "constant":
+        return training.lr
+    if training.schedule == "inverse-sqrt":
+        return training.lr * sqrt(training.warmup / (step + 1))
+    if training.horizon is None:
+        raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
+    final = DEFAULT_FINAL_SHARE if training.final_lr_share is None else training.final_lr_share
+    done = min(1.0, (step - training.warmup) / max(1, training.horizon - training.warmup))
+    return training.lr * (final + (1 - final) * (1 + cos(pi * done)) / 2)

@@ -1,0 +1,161 @@
+"""From a configuration and a folder to a finished run: start it, or go on with it, exactly.
+
+A folder that holds another configuration is refused, naming the fields that differ. Limits, device, threads and what
+is kept are not part of a run's identity; raising a limit extends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import torch
+
+from gcdformer.config import Config
+from gcdformer.data import Problem
+from gcdformer.data.testsets import test_sets
+from gcdformer.errors import DamagedFile, UserError
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.models import Seq2Seq, build_model
+from gcdformer.runs.checkpoint import (
+    Checkpoint,
+    checkpoint_path,
+    checkpoint_steps,
+    load_checkpoint,
+    load_weights,
+)
+from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.metrics import keep_metrics
+from gcdformer.runs.run import Run
+from gcdformer.tasks.registry import task_digest
+from gcdformer.training.device import choose_device
+from gcdformer.training.learner import Learner
+from gcdformer.training.loop import Trainer
+from gcdformer.training.signals import StopRequest
+from gcdformer.training.view import View
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a session ended."""
+
+    path: Path
+    reason: str
+    interrupted: bool
+
+
+def train_session(config: Config, out: Path, view: View) -> Outcome:
+    """Train a new run in `out`, or go on with the one that is there, until a limit or a signal."""
+    problem = Problem.of(config)
+    device = choose_device(config.machine)
+    folder = RunFolder(out)
+    check_folder(folder)
+    with StopRequest() as stop, folder.locked(), view:
+        config = agreed_config(folder, config) if folder.exists() else with_horizon(config, problem, device, view)
+        model = start_model(config, problem)
+        folder.write_config(config)
+        trainer = Trainer(config, problem, model, device, folder, stop, view)
+        found = newest_checkpoint(folder, view)
+        lines = keep_metrics(folder.metrics_path, found.state.step if found else 0)
+        folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
+        if found:
+            load_weights(model, found.model, checkpoint_path(out, found.state.step))
+            trainer.restore(found, lines)
+        view.started(config, problem, model, trainer.state, trainer.lines)
+        reason = trainer.run()
+        view.ended(trainer.state, reason)
+        return Outcome(out, reason, bool(stop))
+
+
+def check_folder(folder: RunFolder) -> None:
+    """A folder with other things in it is nobody's run."""
+    if folder.path.exists() and not folder.path.is_dir():
+        raise UserError(f"out: {folder.path} is a file; name a folder")
+    if folder.path.is_dir() and not folder.exists():
+        others = [p.name for p in folder.path.iterdir() if p.name != "lock" and not p.name.startswith(".")]
+        if others:
+            raise UserError(f"out: {folder.path} is not empty and not a run (it holds {others[0]})")
+
+
+def agreed_config(folder: RunFolder, wanted: Config) -> Config:
+    """The stored configuration with the wanted limits and machine; refused if the identities differ."""
+    stored, made_by = folder.read_config()
+    if wanted.training.horizon is None and wanted.training.schedule == stored.training.schedule == "cosine":
+        wanted = wanted.replace(horizon=stored.training.horizon)
+    have, want = stored.identity(), wanted.identity()
+    differing = [f"{name} ({have[name]} there, {want[name]} here)" for name in have if have[name] != want[name]]
+    if made_by.get("task_sha256") != task_digest(wanted.task.task):
+        differing.append("the task's file")
+    if differing:
+        raise UserError(f"out: {folder.path} holds a run with another configuration: {', '.join(differing)}")
+    return stored.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
+
+
+def start_model(config: Config, problem: Problem) -> Seq2Seq:
+    """The model of a new run: from its seed, or from another run's last weights."""
+    model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
+                        seed=config.training.seed)
+    if config.training.init_from is not None:
+        source = Run(config.training.init_from)
+        step = source.checkpoint_step()
+        load_weights(model, load_checkpoint(source.path, step).model, checkpoint_path(source.path, step))
+    return model
+
+
+def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
+    """The newest whole checkpoint; damaged ones are named and passed over. None if there never was one."""
+    problems: list[str] = []
+    for step in reversed(checkpoint_steps(folder.path)):
+        try:
+            found = load_checkpoint(folder.path, step)
+        except DamagedFile as error:
+            problems.append(str(error))
+            continue
+        for problem in problems:
+            view.note(f"damaged, passed over: {problem}; going on from step {step}")
+        return found
+    if problems:
+        raise DamagedFile(f"{problems[0]}; no checkpoint of this run is whole")
+    return None
+
+
+def with_horizon(config: Config, problem: Problem, device: torch.device, view: View) -> Config:
+    """A cosine schedule's horizon, fixed once: from max_epochs, or from max_minutes and the speed measured here."""
+    training, limits = config.training, config.limits
+    if training.schedule != "cosine" or training.horizon is not None:
+        return config
+    if limits.max_epochs is not None:
+        return config.replace(horizon=max(limits.max_epochs * training.steps_per_epoch, training.warmup + 1))
+    if limits.max_minutes is None:
+        raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
+    view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule")
+    step_seconds, test_seconds = measure_speed(config, problem, device)
+    epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
+    seconds = 60 * limits.max_minutes
+    epochs = int(seconds * 0.97 / epoch_seconds)
+    steps = epochs * training.steps_per_epoch if epochs else int(seconds / step_seconds)
+    return config.replace(horizon=max(steps, training.warmup + 1))
+
+
+def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0) -> tuple[float, float]:
+    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model."""
+    config = config.replace(horizon=10**9) if config.training.schedule == "cosine" else config
+    learner = Learner(config, problem, start_model(config, problem), device)
+
+    def timed_step(index: int) -> float:
+        began = perf_counter()
+        learner.learn(index)
+        return perf_counter() - began
+
+    first = timed_step(0)
+    count = max(1, min(400, int(seconds / max(first, 1e-4))))
+    times = sorted(timed_step(1 + index) for index in range(count))
+    usual = times[:max(1, len(times) * 3 // 4)]
+    size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
+    sets = test_sets(config.replace(test_size=size), problem, 1)
+    predictor = Predictor(learner.model, problem, device)
+    began = perf_counter()
+    for questions in sets.values():
+        predictor.tokens(questions)
+    return sum(usual) / len(usual), (perf_counter() - began) * config.evaluation.test_size / size

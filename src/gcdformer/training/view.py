@@ -1,0 +1,231 @@
+"""What a person sees while a run trains: nothing, plain lines, or a live page in the terminal.
+
+The loop calls a view; a view never changes a run.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from types import TracebackType
+from typing import IO, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from gcdformer.config import Config
+from gcdformer.data import Problem
+from gcdformer.evaluation import Scores
+from gcdformer.models import Seq2Seq
+from gcdformer.runs.checkpoint import TrainingState
+from gcdformer.runs.metrics import Line
+
+
+class View:
+    """Shows nothing; the base of those that do."""
+
+    config: Config
+    began: float
+    began_seconds: float
+    began_step: int
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        """Called when the session ends, however it ends."""
+
+    def note(self, message: str) -> None:
+        """Something a person should know."""
+
+    def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
+                lines: list[Line]) -> None:
+        """Training is about to begin or go on."""
+
+    def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
+        """A step was taken."""
+
+    def evaluating(self, state: TrainingState, share: float) -> None:
+        """An evaluation is under way."""
+
+    def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
+        """An epoch ended and its line was written."""
+
+    def ended(self, state: TrainingState, reason: str) -> None:
+        """The session ended in order."""
+
+
+class PlainView(View):
+    """A line at the start, one an epoch, one at the end: for logs and pipes."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        self.file = file or sys.stdout
+
+    def say(self, text: str) -> None:
+        print(text, file=self.file, flush=True)
+
+    def note(self, message: str) -> None:
+        self.say(f"note: {message}")
+
+    def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
+                lines: list[Line]) -> None:
+        where = f", going on at step {state.step}" if state.step else ""
+        self.say(f"{headline(config)}; {sum(p.numel() for p in model.parameters()):,} parameters{where}")
+
+    def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
+        speed = f", {line['throughput']:,.0f} examples/s" if line["throughput"] else ""
+        gcds = f", {line['n_correct']} correct GCD" if scores else ""
+        self.say(f"epoch {line['epoch']}: loss {line['loss']:.4f}, accuracy {line['accuracy']:.2f}{gcds}{speed}, "
+                 f"{clock(line['seconds'])}{event_text(line)}")
+
+    def ended(self, state: TrainingState, reason: str) -> None:
+        self.say(f"stopped: {reason}, after {state.step:,} steps and {clock(state.seconds)}")
+
+
+class LiveView(View):
+    """A page that redraws itself: progress, loss, speed, accuracy, and the grid of f(k) as the sieve grows."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console()
+        self.live = Live(console=self.console, refresh_per_second=4, get_renderable=self.render, transient=False)
+        self.notes: list[str] = []
+        self.state: TrainingState | None = None
+        self.scores: Scores | None = None
+        self.lines: list[Line] = []
+        self.loss = self.rate = 0.0
+        self.share: float | None = None
+        self.reason = ""
+        self.marks: list[tuple[float, int]] = []
+
+    def __enter__(self) -> LiveView:
+        self.live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.live.stop()
+
+    def note(self, message: str) -> None:
+        self.notes = [*self.notes[-3:], message]
+
+    def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
+                lines: list[Line]) -> None:
+        self.config, self.state, self.lines = config, state, list(lines)
+        self.parameters = sum(p.numel() for p in model.parameters())
+
+    def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
+        self.state, self.rate, self.share = state, rate, None
+        self.loss = loss if not self.loss else 0.98 * self.loss + 0.02 * loss
+        now = perf_counter()
+        if not self.marks or now - self.marks[-1][0] > 0.5:
+            self.marks = [*self.marks[-10:], (now, state.step)]
+
+    def evaluating(self, state: TrainingState, share: float) -> None:
+        self.state, self.share, self.marks = state, share, []
+
+    def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
+        self.state, self.scores, self.share = state, scores, None
+        self.lines.append(line)
+
+    def ended(self, state: TrainingState, reason: str) -> None:
+        self.state, self.reason = state, reason
+
+    def speed(self) -> str:
+        if len(self.marks) > 1:
+            (t0, s0), (t1, s1) = self.marks[0], self.marks[-1]
+            return f"{(s1 - s0) * self.config.training.batch_size / (t1 - t0):,.0f}"
+        last = self.lines[-1]["throughput"] if self.lines else None
+        return f"{last:,.0f}" if last else "…"
+
+    def render(self) -> RenderableType:
+        notes = [Text(note, style="yellow") for note in self.notes]
+        state = self.state
+        if state is None:
+            return Group(Text("getting ready …", style="dim"), *notes)
+        per_epoch = self.config.training.steps_per_epoch
+        in_epoch = min(state.step - state.evaluations * per_epoch, per_epoch)
+        bar = Table.grid(padding=(0, 1))
+        doing = self.reason or (f"evaluating {100 * self.share:.0f} %" if self.share is not None else "training")
+        left = time_left(self.config, state, self.lines)
+        bar.add_row(Text(f"epoch {state.evaluations + 1 if not self.reason else state.evaluations}", style="bold"),
+                    ProgressBar(per_epoch, in_epoch, width=30), doing,
+                    Text(clock(state.seconds) + (f", {left} left" if left and not self.reason else ""), style="dim"))
+        facts = Table.grid(padding=(0, 3))
+        last = self.lines[-1] if self.lines else None
+        facts.add_row(*(Text.assemble((name + " ", "dim"), (value, "bold")) for name, value in [
+            ("loss", f"{self.loss or (last['loss'] if last else 0):.4f}"), ("rate", f"{self.rate:.2g}"),
+            ("examples/s", self.speed()),
+            ("accuracy", f"{last['accuracy']:.2f} %" if last else "…"),
+            *([("correct GCD", str(last["n_correct"]))] if last and "n_correct" in last else [])]))
+        parts: list[RenderableType] = [bar, facts]
+        if self.scores:
+            parts += [Text(), prediction_grid(self.scores)]
+        events = [f"epoch {line['epoch']}{event_text(line)}" for line in self.lines if event_text(line)]
+        parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in events[-4:]]
+        title = f"{headline(self.config)}; {self.parameters:,} parameters"
+        return Panel(Group(*parts, *notes), title=title, title_align="left", border_style="cyan", width=96)
+
+
+def headline(config: Config) -> str:
+    """What is trained, in a line."""
+    task, data, model = config.task, config.data, config.model
+    laws = f"{data.operands} operands"
+    if task.task == "gcd":
+        laws += f", {data.outcomes} outcomes"
+    return (f"{task.task} in base {task.base}: {laws}; {model.family} "
+            f"{model.encoder_layers}+{model.decoder_layers}, d={model.decoder_dim}, seed {config.training.seed}")
+
+
+def event_text(line: Line) -> str:
+    """The GCD that entered and left D, if any."""
+    events: dict[str, Any] = line.get("events", {})
+    words = (("entered", "learned"), ("left", "lost"))
+    parts = [f"{word} {shorten(events[key])}" for key, word in words if events.get(key)]
+    return ": " + ", ".join(parts) if parts else ""
+
+
+def shorten(values: list[int], most: int = 12) -> str:
+    shown = ", ".join(map(str, values[:most]))
+    return shown + (f" … ({len(values)})" if len(values) > most else "")
+
+
+def prediction_grid(scores: Scores) -> Table:
+    """f(k) for every k tested, twenty in a row: k itself in green if correct, yellow if being learned, else f(k)."""
+    grid = Table.grid(padding=(0, 1))
+    cells = []
+    for k, one in scores.by_gcd.items():
+        text = "?" if one.prediction is None else str(one.prediction) if one.prediction < 1000 else "…"
+        if one.accuracy >= 100 * scores.threshold:
+            style = "bold green"
+        elif one.prediction == k:
+            style = "yellow"
+        else:
+            style = "dim" if one.frequency >= scores.threshold else "dim italic red"
+        cells.append(Text(f"{text:>3}", style=style))
+    for row in range(0, len(cells), 20):
+        grid.add_row(*cells[row:row + 20])
+    return grid
+
+
+def clock(seconds: float) -> str:
+    """1:05 or 2:01:05."""
+    whole = int(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return f"{whole // 60}:{whole % 60:02d}"
+
+
+def time_left(config: Config, state: TrainingState, lines: list[Line]) -> str:
+    """An estimate from the limits; empty if there is none to tell."""
+    guesses = []
+    if config.limits.max_minutes is not None:
+        guesses.append(60 * config.limits.max_minutes - state.seconds)
+    if config.limits.max_epochs is not None and state.step:
+        total = config.limits.max_epochs * config.training.steps_per_epoch
+        guesses.append((total - state.step) * state.seconds / state.step)
+    return clock(max(0.0, min(guesses))) if guesses else ""
