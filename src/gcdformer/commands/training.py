@@ -51,7 +51,8 @@ def tell(run: Run, console: Console, *, live: bool) -> None:
     lines = run.metrics
     if not lines:
         console.print("no epoch was completed, so nothing was evaluated; "
-                      f"gcdformer train --out {run.path} goes on, a new run with a smaller --epoch-size evaluates earlier", highlight=False)
+                      f"gcdformer train --out {run.path} goes on, "
+                      "a new run with a smaller --epoch-size evaluates earlier", highlight=False)
         return
     last = lines[-1]
     if "n_correct" in last:

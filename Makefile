@@ -1,0 +1,24 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
+.PHONY: demo test lint setup clean
+SHELL := /bin/bash
+READY := .venv/.ready
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt scripts/setup
+	bash scripts/setup
+	touch $(READY)
+
+demo: $(READY)
+	.venv/bin/gcdformer demo
+
+lint: $(READY)
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+# One thread a worker: two workers use two cores.
+test: lint
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,39 @@
+"""Shared parts: a tiny configuration, a tiny trained run, and the command line as a function."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gcdformer import Config, Run, train
+
+ROOT = Path(__file__).parent.parent
+
+
+def tiny_config(**leaves: object) -> Config:
+    """Seconds, not minutes: 16 dimensions, epochs of 20 steps of 16 examples, small tests."""
+    defaults: dict[str, object] = dict(
+        base=10, maximum=1000, operands="uniform", outcomes="natural", layers=1, dim=16, heads=2, lr=3e-3,
+        schedule="constant", warmup=5, batch_size=16, epoch_size=320, test_size=200, max_epochs=3, threads=1, device="cpu")
+    return Config().replace(**(defaults | leaves))
+
+
+def gcdformer(*words: object, stdin: str | None = None, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "gcdformer", *map(str, words)], capture_output=True, text=True,
+                          input=stdin, timeout=timeout, check=False)
+
+
+@pytest.fixture
+def command() -> Callable[..., subprocess.CompletedProcess[str]]:
+    return gcdformer
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished tiny run; tests must not change it."""
+    return train(tiny_config(), tmp_path_factory.mktemp("runs") / "tiny")

@@ -1,0 +1,49 @@
+"""Each layer imports only from those above it, and the layers that promise to know no torch import none."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "gcdformer"
+LAYERS = ["version", "errors", "config", "numbers", "tasks", "data", "models", "evaluation", "explanation", "runs",
+          "training", "experiments", "report", "lab", "commands", "cli"]
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in LAYERS)
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported_layers(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return {name.split(".")[1] for name in found if name.startswith("gcdformer.")}
+
+
+def test_every_folder_is_a_layer() -> None:
+    assert {layer_of(path) for path in MODULES} <= set(LAYERS)
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_come_from_above(path: Path) -> None:
+    own = LAYERS.index(layer_of(path))
+    for name in imported_layers(path):
+        assert LAYERS.index(name) <= own, f"{path} imports {name}, which is below it"
+
+
+@pytest.mark.parametrize("module", ["gcdformer", "gcdformer.cli", "gcdformer.config", "gcdformer.data.files",
+                                    "gcdformer.data.testsets", "gcdformer.evaluation", "gcdformer.runs.run",
+                                    "gcdformer.runs.folder", "gcdformer.numbers.theory"])
+def test_imports_no_torch(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
