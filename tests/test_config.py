@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import tiny_config
 
+from conftest import tiny_config
 from gcdformer import Config, Problem, UserError, preset, train
 from gcdformer.config import config_leaves
 from gcdformer.experiments.presets import PRESETS

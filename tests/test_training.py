@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import tiny_config
 
+from conftest import tiny_config
 from gcdformer import Config, Run, UserError, load_run, preset, train
 from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps, load_checkpoint
 from gcdformer.training.schedules import learning_rate
@@ -166,7 +166,7 @@ def test_cosine_from_minutes_fixes_its_horizon_once(tmp_path: Path) -> None:
     assert epochs.config.training.horizon == 40
     with pytest.raises(UserError, match="horizon"):
         train(tiny_config(schedule="cosine", max_epochs=None), tmp_path / "none")
-    assert not (tmp_path / "none" / "config.toml").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_another_configuration_is_refused_by_name(tmp_path: Path) -> None:

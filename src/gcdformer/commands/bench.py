@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gcdformer.commands.describe import mean_tokens
-from gcdformer.commands.options import add_config_flags, add_json, config_from, print_json
+from gcdformer.commands.options import add_config_flags, add_json, config_from, number, print_json
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.stream import BLOCK
@@ -27,13 +27,14 @@ ROUNDS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=number, default=20.0, metavar="N", help="how long to measure (default: 20)")
     add_json(parser)
     add_config_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     default = fast().replace(operands="uniform", outcomes="natural", schedule="constant", horizon=None)
-    result = measure(config_from(args, default))
+    result = measure(config_from(args, default), args.seconds)
     if args.json:
         print_json(result)
         return 0
@@ -59,14 +60,14 @@ def best_rate(work: Callable[[], int], seconds: float) -> float:
     return best
 
 
-def measure(config: Config) -> dict[str, Any]:
+def measure(config: Config, seconds: float) -> dict[str, Any]:
     """All figures, the peak measured in the same run."""
     problem = Problem.of(config)
     device = choose_device(config.machine)
-    gemm = best_rate(lambda: matrix_multiply(device), 2.0) / 1e9
-    train = best_rate(train_work(config, problem, device), 10.0)
-    evaluate = best_rate(evaluate_work(config, problem, device), 6.0)
-    sample = best_rate(sample_work(config), 3.0)
+    gemm = best_rate(lambda: matrix_multiply(device), 0.1 * seconds) / 1e9
+    train = best_rate(train_work(config, problem, device), 0.5 * seconds)
+    evaluate = best_rate(evaluate_work(config, problem, device), 0.25 * seconds)
+    sample = best_rate(sample_work(config), 0.15 * seconds)
     flops = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
     return {
         "threads": torch.get_num_threads(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import cos, pi, sqrt
 
 from gcdformer.config import TrainingSection
-from gcdformer.errors import UserError
 
 DEFAULT_FINAL_SHARE = 0.02
 
@@ -18,8 +17,7 @@ def learning_rate(training: TrainingSection, step: int) -> float:
         return training.lr
     if training.schedule == "inverse-sqrt":
         return training.lr * sqrt(training.warmup / (step + 1))
-    if training.horizon is None:
-        raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
+    assert training.horizon is not None, "a session fixes the horizon before it trains"
     final = DEFAULT_FINAL_SHARE if training.final_lr_share is None else training.final_lr_share
     done = min(1.0, (step - training.warmup) / max(1, training.horizon - training.warmup))
     return training.lr * (final + (1 - final) * (1 + cos(pi * done)) / 2)

@@ -51,6 +51,8 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     device = choose_device(config.machine)
     folder = RunFolder(out)
     check_folder(folder)
+    if not folder.exists():
+        check_start(config)
     with StopRequest() as stop, folder.locked(), view:
         config = agreed_config(folder, config) if folder.exists() else with_horizon(config, problem, device, view)
         model = start_model(config, problem)
@@ -76,6 +78,15 @@ def check_folder(folder: RunFolder) -> None:
         others = [p.name for p in folder.path.iterdir() if p.name != "lock" and not p.name.startswith(".")]
         if others:
             raise UserError(f"out: {folder.path} is not empty and not a run (it holds {others[0]})")
+
+
+def check_start(config: Config) -> None:
+    """What a new run needs, before anything is written."""
+    training, limits = config.training, config.limits
+    if training.init_from is not None:
+        Run(training.init_from).checkpoint_step()
+    if training.schedule == "cosine" and training.horizon is limits.max_epochs is limits.max_minutes is None:
+        raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
 
 
 def agreed_config(folder: RunFolder, wanted: Config) -> Config:
@@ -127,9 +138,8 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, view: V
         return config
     if limits.max_epochs is not None:
         return config.replace(horizon=max(limits.max_epochs * training.steps_per_epoch, training.warmup + 1))
-    if limits.max_minutes is None:
-        raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
-    view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule")
+    assert limits.max_minutes is not None, "check_start lets no other case through"
+    view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule …")
     step_seconds, test_seconds = measure_speed(config, problem, device)
     epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
     seconds = 60 * limits.max_minutes

@@ -92,7 +92,6 @@ class LiveView(View):
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()
-        self.live = Live(console=self.console, refresh_per_second=4, get_renderable=self.render, transient=False)
         self.notes: list[str] = []
         self.state: TrainingState | None = None
         self.scores: Scores | None = None
@@ -101,6 +100,7 @@ class LiveView(View):
         self.share: float | None = None
         self.reason = ""
         self.marks: list[tuple[float, int]] = []
+        self.live = Live(console=self.console, refresh_per_second=4, get_renderable=self.render, transient=False)
 
     def __enter__(self) -> LiveView:
         self.live.start()
@@ -116,7 +116,7 @@ class LiveView(View):
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
         self.config, self.state, self.lines = config, state, list(lines)
-        self.parameters = sum(p.numel() for p in model.parameters())
+        self.notes = [note for note in self.notes if not note.endswith("…")]
 
     def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
         self.state, self.rate, self.share = state, rate, None
@@ -167,8 +167,7 @@ class LiveView(View):
             parts += [Text(), prediction_grid(self.scores)]
         events = [f"epoch {line['epoch']}{event_text(line)}" for line in self.lines if event_text(line)]
         parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in events[-4:]]
-        title = f"{headline(self.config)}; {self.parameters:,} parameters"
-        return Panel(Group(*parts, *notes), title=title, title_align="left", border_style="cyan", width=96)
+        return Panel(Group(*parts, *notes), title=headline(self.config), title_align="left", border_style="cyan")
 
 
 def headline(config: Config) -> str:
@@ -195,9 +194,9 @@ def shorten(values: list[int], most: int = 12) -> str:
 
 
 def prediction_grid(scores: Scores) -> Table:
-    """f(k) for every k tested, twenty in a row: k itself in green if correct, yellow if being learned, else f(k)."""
+    """f(k) for every k tested, twenty in a row: green if correct, yellow if being learned, red if it hesitates."""
     grid = Table.grid(padding=(0, 1))
-    cells = []
+    cells: list[Text] = []
     for k, one in scores.by_gcd.items():
         text = "?" if one.prediction is None else str(one.prediction) if one.prediction < 1000 else "…"
         if one.accuracy >= 100 * scores.threshold:
@@ -208,7 +207,8 @@ def prediction_grid(scores: Scores) -> Table:
             style = "dim" if one.frequency >= scores.threshold else "dim italic red"
         cells.append(Text(f"{text:>3}", style=style))
     for row in range(0, len(cells), 20):
-        grid.add_row(*cells[row:row + 20])
+        label = "f(k), k = " if row == 0 else ""
+        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + 20])
     return grid
 
 

@@ -1,0 +1,67 @@
+"""The commands and the Python of README.md, run as they stand but for smaller budgets."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, gcdformer
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "16", "--threads", "1", "--max-minutes", "0.05"]
+BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "16", "--threads", "1"]}
+
+
+def commands() -> list[list[str]]:
+    lines = [line for kind, block in BLOCKS if not kind for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gcdformer ")]
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    first = BLOCKS[0][1]
+    assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+    for target in ("demo", "test"):
+        result = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+
+
+def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = commands()
+    assert {words[0] for words in found} >= {"train", "evaluate", "predict", "seen", "theory", "encode", "sample", "describe",
+                                             "bench"}
+    for words in found:
+        result = gcdformer(*words, *BUDGET.get(words[0], []))
+        assert result.returncode == 0, (words, result.stderr)
+        assert result.stdout or "--out" in words
+
+
+def test_demo_with_a_small_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("demo", "demo-2"):
+        result = gcdformer("demo", *SMALL)
+        assert result.returncode == 0, result.stderr
+        assert f"gcdformer predict runs/{folder} 160 120" in result.stdout
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    code = next(block for kind, block in BLOCKS if kind == "python")
+    small = code.replace("max_minutes=5", "max_minutes=0.05, epoch_size=2000, test_size=200, dim=16, threads=1")
+    assert small != code
+    result = subprocess.run([sys.executable, "-c", small], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_files_it_names_are_there() -> None:
+    for name in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / name).exists(), name
+    folders = re.findall(r"^\| `(\w+)/`", README, re.MULTILINE)
+    assert all((ROOT / "src" / "gcdformer" / folder).is_dir() for folder in folders) and len(folders) >= 7
+    assert shutil.which("make")
