@@ -17,6 +17,10 @@ from gcdformer.cli import VERBS, main
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+FLAGS = """base operands outcomes task max-epochs max-minutes seed encoder-layers decoder-layers encoder-dim decoder-dim dim
+    encoder-heads decoder-heads heads max max-gcd alpha mixture-share epoch-size test-size lr batch-size threads device"""
+
+
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Run a command in this process: faster where torch is loaded already."""
     try:
@@ -39,7 +43,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_shows_the_flags_scripts_rely_on(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("train", "describe"):
         _, out, _ = in_process(capsys, verb, "--help")
-        for flag in ["base", "operands", "outcomes", "task", "max-epochs", "max-minutes", "seed", "encoder-layers", "decoder-layers", "encoder-dim", "decoder-dim", "dim", "encoder-heads", "decoder-heads", "heads", "max", "max-gcd", "alpha", "mixture-share", "epoch-size", "test-size", "lr", "batch-size", "threads", "device"]:
+        for flag in FLAGS.split():
             assert f"--{flag} " in out, (verb, flag)
 
 

@@ -70,7 +70,8 @@ def test_a_run_folder_has_what_the_design_says(trained: Run) -> None:
     assert not [name for name in names if ".new" in name or ".old" in name]
 
 
-@pytest.mark.parametrize("leaves", [{}, {"family": "lstm", "heads": 0}, {"family": "gru", "heads": 0}, {"task": "comparison"},
+@pytest.mark.parametrize("leaves", [{}, {"family": "lstm", "heads": 0}, {"family": "gru", "heads": 0},
+                                    {"task": "comparison"},
                                     {"outcomes": "mixture", "budget": 700, "repeat_share": 0.3, "repeat_size": 50},
                                     {"weight_decay": 0.1, "fresh_tests": True}, {"precision": "bf16"}],
                          ids=lambda leaves: ",".join(leaves) or "default")
