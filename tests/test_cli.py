@@ -138,7 +138,7 @@ def test_train_goes_on_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task = f"{Path(__file__).parent / 'example_tasks.py'}:ModularAddition"
-    words = ["train", "--task", task, "--outcomes", "natural", "--base", 10, "--max", 1000, "--dim", 16, "--heads", 2,
+    words = ["train", "--task", task, "--base", 10, "--max", 1000, "--dim", 16, "--heads", 2,
              "--batch-size", 16, "--epoch-size", 160, "--test-size", 100, "--threads", 1, "--max-epochs", 1]
     code, out, _ = in_process(capsys, *words, "--out", tmp_path / "run")
     assert code == 0 and "accuracy" in out
@@ -163,7 +163,8 @@ BAD = [
     ["train", "--out", "x", "--outcomes", "uniform", "--max-gcd", 2_000_000], ["train", "--out", "x", "--outcomes", "fair"],
     ["train", "--out", "x", "--lr", "nan"], ["train", "--out", "x", "--batch-size", 1.5], ["train", "--out", "x", "--ba", 9],
     ["train", "--out", "x", "--task", "lcm"], ["train", "--out", "x", "--task", "no.py:Task"], ["predict", RUN, 5],
-    ["train", "--out", "x", "--task", "addition"], ["predict", RUN, 5, "x"], ["predict", RUN, 0, 4], ["predict", RUN, -5, 4],
+    ["train", "--out", "x", "--task", "addition", "--outcomes", "uniform"],
+    ["predict", RUN, 5, "x"], ["predict", RUN, 0, 4], ["predict", RUN, -5, 4],
     ["predict", RUN, 5, 10**30], ["predict", RUN, 5, 1001], ["predict", RUN, 2.5, 3], ["predict", "nowhere", 5, 4],
     ["predict", RUN, 1, 1, "--beam", 0], ["predict", RUN, 1, 1, "--checkpoint", "77"], ["evaluate", RUN, "--device", "tpu"],
     ["evaluate", "nowhere"], ["evaluate", RUN, "--test-size", 3], ["theory"], ["theory", "--base", "ten"], ["seen", RUN, 1],

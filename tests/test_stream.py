@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -66,7 +67,9 @@ def sorted_rows(examples: Integers) -> list[tuple[int, ...]]:
     return sorted(map(tuple, examples.tolist()))
 
 
-WHOLE = {kind: stream_of(**leaves).examples(0, LENGTH) for kind, leaves in KINDS.items()}
+@cache
+def whole(kind: str) -> Integers:
+    return stream_of(**KINDS[kind]).examples(0, LENGTH)
 
 
 # The same examples, however one asks
@@ -74,9 +77,9 @@ WHOLE = {kind: stream_of(**leaves).examples(0, LENGTH) for kind, leaves in KINDS
 @pytest.mark.parametrize("size", [256, 1000, BLOCK, 5000, 99_999])
 @pytest.mark.parametrize("outcomes", ["natural", "log-uniform"])
 def test_100_000_examples_whatever_the_chunk_size(size: int, outcomes: str) -> None:
-    whole = stream_of(outcomes=outcomes).examples(0, 100_000)
-    assert digest(in_chunks(stream_of(outcomes=outcomes), 100_000, size)) == digest(whole)
-    assert whole.shape == (100_000, 2) and len(np.unique(whole, axis=0)) > 90_000
+    examples = stream_of(outcomes=outcomes).examples(0, 100_000)
+    assert digest(in_chunks(stream_of(outcomes=outcomes), 100_000, size)) == digest(examples)
+    assert examples.shape == (100_000, 2) and len(np.unique(examples, axis=0)) > 90_000
 
 
 @all_kinds
@@ -87,9 +90,9 @@ def test_examples_do_not_depend_on_chunks_order_or_start(kind: str, cuts: list[i
     used = stream_of(**KINDS[kind])
     for start, stop in product(cuts, [0, LENGTH, *cuts]):
         if start < stop:
-            assert np.array_equal(used.examples(start, stop), WHOLE[kind][start:stop])
+            assert np.array_equal(used.examples(start, stop), whole(kind)[start:stop])
     start = min(*cuts, LENGTH - 1)
-    assert np.array_equal(stream_of(**KINDS[kind]).examples(start, LENGTH), WHOLE[kind][start:])
+    assert np.array_equal(stream_of(**KINDS[kind]).examples(start, LENGTH), whole(kind)[start:])
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -239,6 +242,18 @@ def test_test_sets_are_not_training_examples() -> None:
         assert len(trained & set(map(tuple, pairs.tolist()))) < 5  # by chance: 10^10 meetings among 10^12 pairs
     division = sets_of(task="division", test_size=10_000)["test"]
     assert not {*map(tuple, division.tolist())} & {*map(tuple, stream_of(task="division").examples(0, 50_000).tolist())}
+
+
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_test_sets_come_from_counters_of_their_own(epoch: int) -> None:
+    natural, stratified = (block_generator(5, purpose, 0, epoch)
+                           for purpose in (Purpose.NATURAL_TEST, Purpose.STRATIFIED_TEST))
+    sets = sets_of(epoch, test_size=1000, fresh_tests=True)
+    assert np.array_equal(sets["natural"], testsets.natural_pairs(1_000_000, 1000, natural))
+    assert np.array_equal(sets["stratified"], testsets.stratified_pairs(1_000_000, 1000, stratified))
+    division = Problem.of(Config().replace(task="division", operands="uniform"))
+    expected = division.draw(block_generator(5, Purpose.NATURAL_TEST, 0, epoch), 1000)
+    assert np.array_equal(sets_of(epoch, task="division", test_size=1000, fresh_tests=True)["test"], expected)
 
 
 def test_no_two_purposes_blocks_or_epochs_share_a_counter() -> None:

@@ -209,7 +209,8 @@ class Config(Section):
     def replace(self, **leaves: Any) -> Config:
         """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
 
-        `dim`, `heads` and `layers` set both sides. Switching to a recurrent family drops the heads, unless given.
+        `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
+        with a recurrent family, the outcome law with another task than gcd.
         """
         for both in ("dim", "heads", "layers"):
             if both in leaves:
@@ -217,6 +218,8 @@ class Config(Section):
                 leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
         if leaves.get("family") in ("lstm", "gru"):
             leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
+        if leaves.get("task", "gcd") != "gcd":
+            leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "mixture_share": None} | leaves
         tree = self.model_dump()
         where = {leaf.name: leaf.section for leaf in config_leaves()}
         for name, value in leaves.items():

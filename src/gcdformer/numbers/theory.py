@@ -6,7 +6,7 @@ is right exactly on the pairs whose GCD is in D, so its accuracy is a sum of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import pi, prod
 
@@ -17,9 +17,8 @@ from gcdformer.numbers.encoding import Integers
 SIEVE_LIMIT = 1_000_000
 
 
-@lru_cache(maxsize=8)
-def totient_sums(limit: int) -> Integers:
-    """Phi(0), ..., Phi(limit) by a sieve."""
+def totient_sieve(limit: int) -> Integers:
+    """Phi(0), ..., Phi(limit)."""
     totients = np.arange(limit + 1, dtype=np.int64)
     for p in range(2, limit + 1):
         if totients[p] == p:
@@ -27,30 +26,31 @@ def totient_sums(limit: int) -> Integers:
     return np.cumsum(totients)
 
 
-def totient_sum(n: int) -> int:
-    """Phi(n), exact for any n: a sieve below, the recursion Phi(n) = n(n+1)/2 - sum Phi(n div d) above."""
-    sieve = totient_sums(min(n, SIEVE_LIMIT))
+@lru_cache(maxsize=8)
+def totient_sums(maximum: int) -> Callable[[int], int]:
+    """Phi as a function on 0..maximum: a sieve below, Phi(n) = n(n+1)/2 - sum over d > 1 of Phi(n div d) above."""
+    sieve = totient_sieve(min(maximum, SIEVE_LIMIT))
     known: dict[int, int] = {}
 
-    def phi(m: int) -> int:
-        if m < len(sieve):
-            return int(sieve[m])
-        if m not in known:
-            total, d = m * (m + 1) // 2, 2
-            while d <= m:
-                quotient = m // d
-                following = m // quotient + 1
+    def phi(n: int) -> int:
+        if n < len(sieve):
+            return int(sieve[n])
+        if n not in known:
+            total, d = n * (n + 1) // 2, 2
+            while d <= n:
+                quotient = n // d
+                following = n // quotient + 1
                 total -= (following - d) * phi(quotient)
                 d = following
-            known[m] = total
-        return known[m]
+            known[n] = total
+        return known[n]
 
-    return phi(n)
+    return phi
 
 
 def count_pairs(maximum: int, k: int) -> int:
     """How many of the M^2 pairs of 1..M have GCD k."""
-    return 2 * totient_sum(maximum // k) - 1 if k <= maximum else 0
+    return 2 * totient_sums(maximum)(maximum // k) - 1 if k <= maximum else 0
 
 
 def exact_accuracy(known: Iterable[int], maximum: int) -> float:

@@ -1,0 +1,232 @@
+"""The certificate: D, the form of the rules and why, fidelity with its interval, accuracy, every exception.
+
+From prediction tables alone. Nothing is said of a k that was not tested often enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gcdformer.config import TESTED_GCDS
+from gcdformer.evaluation.table import PredictionTable
+from gcdformer.explanation.classes import Class, find_classes
+from gcdformer.explanation.rules import (
+    Rule,
+    RuleModel,
+    Shares,
+    being_learned,
+    check_classes,
+    check_deterministic,
+    check_largest_divisor,
+    check_mostly_deterministic,
+    check_products,
+    class_model,
+    mode,
+    readable,
+    sieve_model,
+    wilson,
+)
+from gcdformer.explanation.sieve import learned_prime_powers
+from gcdformer.numbers.theory import exact_accuracy
+
+FITS = 0.9
+"""Share of k that must obey each rule for a form to be the model's form. A rule *holds* only without exception."""
+MOST_COUNTEREXAMPLES = 100
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Share of pairs on which model and rule model agree, with its 95 % Wilson interval."""
+
+    agree: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        return self.agree / self.n if self.n else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(self.agree, self.n)
+
+    def to_json(self) -> dict[str, Any]:
+        low, high = self.interval
+        return {"value": self.value, "low": low, "high": high, "n": self.n}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a model does, as far as its tables tell."""
+
+    base: int
+    maximum: int | None
+    threshold: float
+    shares: Shares
+    correct: list[int]
+    form: str
+    why: str
+    model: RuleModel
+    rules: dict[str, Rule]
+    classes: list[Class]
+    being_learned: list[int]
+    fidelity: dict[str, Fidelity]
+    measured_accuracy: float
+    predicted_accuracy: float
+    counterexamples: list[dict[str, Any]]
+    untested: list[int]
+    exhaustive: bool
+
+    @property
+    def certified(self) -> bool:
+        """Whether a form fits and every one of its rules holds."""
+        return self.form != "none" and all(rule.holds for rule in self.rules.values())
+
+    @property
+    def prime_powers(self) -> dict[int, int]:
+        """The learned primes, each with its highest power."""
+        return learned_prime_powers(self.model.labels if self.form == "U" else self.correct)
+
+    @property
+    def grokked(self) -> list[int]:
+        """Learned primes that do not divide the base."""
+        return [p for p in self.prime_powers if self.base % p]
+
+    def answer(self, a: int, b: int) -> int:
+        """What the rules say the model answers for (a, b)."""
+        from math import gcd
+        return self.model.answer(gcd(a, b))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "base": self.base,
+            "D": self.correct,
+            "form": self.form,
+            "why": self.why,
+            "certified": self.certified,
+            "exhaustive": self.exhaustive,
+            "learned_prime_powers": {str(p): q for p, q in self.prime_powers.items()},
+            "grokked": self.grokked,
+            "rules": {name: rule.to_json() for name, rule in self.rules.items()},
+            "being_learned": self.being_learned,
+            "E": list(self.model.labels) if self.form == "U" else None,
+            "classes": [c.to_json() for c in self.classes] if self.form == "U" else None,
+            "fidelity": {name: one.to_json() for name, one in self.fidelity.items()},
+            "accuracy": {"measured": self.measured_accuracy, "predicted": self.predicted_accuracy},
+            "counterexamples": self.counterexamples,
+            "untested": self.untested,
+            "f": {str(k): {"prediction": readable(mode(s)), "frequency": s[mode(s)]} for k, s in self.shares.items()},
+        }
+
+
+def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: int | None, threshold: float = 0.9,
+                   least_pairs: int = 1, exhaustive: bool = False) -> Explanation:
+    """Explain the tables `natural` and `stratified` of one model, or the one table `pairs`.
+
+    f(k) and D come from `stratified` if it is there, else from `pairs`; a k with fewer than `least_pairs` is untested.
+    With a `maximum` the accuracy D implies is exact for M; without, it is counted over the table's own pairs.
+    """
+    source = tables["stratified"] if "stratified" in tables else tables["pairs"]
+    shares, pairs, untested = shares_of(source, least_pairs)
+    correct = [k for k, s in shares.items() if s.get(k, 0.0) >= threshold]
+    sieve = sieve_model(correct, shares)
+    learning = being_learned(shares, sieve, threshold)
+    excused = set(learning)
+    rules = {"deterministic": check_deterministic(shares, pairs, threshold, excused),
+             "products": check_products(correct, shares, excused),
+             "largest_divisor": check_largest_divisor(shares, sieve, excused)}
+    classes = find_classes(shares)
+    by_class = class_model(classes)
+    class_rules = {"deterministic": check_mostly_deterministic(classes, len(shares), threshold),
+                   "products": check_products(by_class.labels, shares, set()),
+                   "largest_divisor": check_largest_divisor(shares, by_class, set()),
+                   "classes": check_classes(shares, classes, by_class)}
+    form, why = decide(base, shares, correct, rules, class_rules, by_class)
+    model = sieve
+    if form == "U":
+        rules, model, learning = class_rules, by_class, []
+    natural = tables.get("natural", source)
+    predicted = (implied_accuracy(model, shares, maximum) if maximum is not None and "natural" in tables
+                 else counted_accuracy(model, natural))
+    return Explanation(
+        base, maximum, threshold, shares, correct, form, why, model, rules, classes, learning,
+        {name: fidelity(table, model) for name, table in tables.items()}, 100.0 * natural.accuracy, predicted,
+        counterexamples(tables, model), untested, exhaustive)
+
+
+def shares_of(table: PredictionTable, least_pairs: int) -> tuple[Shares, dict[int, int], list[int]]:
+    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell."""
+    shares: Shares = {}
+    pairs: dict[int, int] = {}
+    for k in table.tested():
+        counts = table.counts_of(k)
+        total = sum(counts.values())
+        if k <= TESTED_GCDS and total >= least_pairs:
+            shares[k] = {value: count / total for value, count in counts.items()}
+            pairs[k] = total
+    untested = [k for k in range(1, TESTED_GCDS + 1) if k not in shares] if least_pairs > 1 else []
+    return shares, pairs, untested
+
+
+def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule], class_rules: dict[str, Rule],
+           by_class: RuleModel) -> tuple[str, str]:
+    """The form that fits, and why in a sentence.
+
+    R or G if D explains at least nine tenths of the k under each rule; U if the classes do, some class is predicted by
+    another element than its smallest, and the classes explain more than D does.
+    """
+    if not shares:
+        return "none", "no GCD was tested often enough"
+    tested = len(shares)
+    weakest = min(rules, key=lambda name: rules[name].share)
+    class_weakest = min(class_rules, key=lambda name: class_rules[name].share)
+    share, class_share = rules[weakest].share, class_rules[class_weakest].share
+    elsewhere = sum(by_class.answers[e] != e for e in by_class.labels)
+    some_classes = len(by_class.labels) < FITS * tested
+    if some_classes and elsewhere and class_share >= FITS and class_share > share:
+        return "U", (f"{len(by_class.labels)} classes of multiples are each predicted the same, {elsewhere} of them by "
+                     f"another element than the smallest; {class_share:.0%} of the k obey the weakest rule, {class_weakest}")
+    if correct and share >= FITS:
+        held = "all three rules hold" if all(rule.holds for rule in rules.values()) else (
+            f"the weakest rule, {weakest}, holds for {share:.0%} of the {tested} k tested")
+        grokked = [p for p in learned_prime_powers(correct) if base % p]
+        if grokked:
+            verb = "do" if len(grokked) > 1 else "does"
+            return "G", f"{held}; {' and '.join(map(str, grokked))} {verb} not divide {base}"
+        return "R", f"{held}; every learned prime divides {base}"
+    return "none", (f"the rule '{weakest}' holds for only {share:.0%} of the {tested} k tested, and the classes' rule "
+                    f"'{class_weakest}' for {class_share:.0%}")
+
+
+def fidelity(table: PredictionTable, model: RuleModel) -> Fidelity:
+    answers = {k: model.answer(k) for k in table.tested()}
+    agree = sum(int(n) for k, p, n in zip(table.gcd, table.prediction, table.count, strict=True) if answers[int(k)] == p)
+    return Fidelity(agree, table.total)
+
+
+def implied_accuracy(model: RuleModel, shares: Shares, maximum: int) -> float:
+    """Percent of the M^2 pairs on which the rule model is right: exact, by counting."""
+    largest = max([*shares, *model.answers.values()], default=1)
+    return exact_accuracy((k for k in range(1, min(largest, maximum) + 1) if model.answer(k) == k), maximum)
+
+
+def counted_accuracy(model: RuleModel, table: PredictionTable) -> float:
+    """Percent of the table's own pairs on which the rule model is right."""
+    right = sum(int(n) for k, n in zip(table.gcd, table.count, strict=True) if model.answer(int(k)) == k)
+    return 100.0 * right / max(table.total, 1)
+
+
+def counterexamples(tables: dict[str, PredictionTable], model: RuleModel) -> list[dict[str, Any]]:
+    """Example pairs on which the model disagrees with the rules, at most 100, spread over the k."""
+    found: list[tuple[int, int, dict[str, Any]]] = []
+    for name, table in tables.items():
+        place: dict[int, int] = {}
+        for row, a, b in zip(table.example_row, table.example_a, table.example_b, strict=True):
+            k, prediction = int(table.gcd[row]), int(table.prediction[row])
+            expected = model.answer(k)
+            if prediction != expected:
+                place[k] = place.get(k, 0) + 1
+                found.append((place[k], k, {"a": int(a), "b": int(b), "gcd": k, "prediction": readable(prediction),
+                                            "rule": expected, "set": name}))
+    found.sort(key=lambda item: item[:2])
+    return [example for _, _, example in found[:MOST_COUNTEREXAMPLES]]

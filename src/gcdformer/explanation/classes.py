@@ -1,0 +1,64 @@
+"""Classes of k that the model does not tell apart: grouped by the distribution of their predictions, not by its mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+from typing import Any
+
+from gcdformer.evaluation.table import UNREADABLE
+
+SAME_CLASS = 0.25
+"""Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs a k."""
+
+
+@dataclass(frozen=True)
+class Class:
+    """Some k with one distribution of predictions; labelled by the smallest."""
+
+    members: tuple[int, ...]
+    shares: dict[int, float]
+
+    @property
+    def label(self) -> int:
+        return self.members[0]
+
+    @property
+    def prediction(self) -> int:
+        return next(iter(self.shares))
+
+    @property
+    def values(self) -> int:
+        """Between how many values the model hesitates: those with a share of at least 5 %."""
+        return sum(share >= 0.05 for share in self.shares.values())
+
+    @property
+    def entropy(self) -> float:
+        """Of the predictions, in bits."""
+        return -sum(share * log2(share) for share in self.shares.values() if share > 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"label": self.label, "members": list(self.members),
+                "prediction": None if self.prediction == UNREADABLE else self.prediction,
+                "share": self.shares[self.prediction], "values": self.values, "entropy": self.entropy}
+
+
+def distance(first: dict[int, float], second: dict[int, float]) -> float:
+    """Total variation: 0 for equal distributions, 1 for disjoint ones."""
+    return 1 - sum(min(share, second.get(value, 0.0)) for value, share in first.items())
+
+
+def find_classes(shares: dict[int, dict[int, float]]) -> list[Class]:
+    """Each k joins the nearest class so far, or starts one of its own; in increasing order, so that labels are least."""
+    groups: list[tuple[list[int], dict[int, float]]] = []
+    for k in sorted(shares):
+        nearest = min(groups, key=lambda group: distance(group[1], shares[k]), default=None)
+        if nearest is None or distance(nearest[1], shares[k]) > SAME_CLASS:
+            groups.append(([k], dict(shares[k])))
+            continue
+        members, mean = nearest
+        members.append(k)
+        for value in set(mean) | set(shares[k]):
+            mean[value] = mean.get(value, 0.0) + (shares[k].get(value, 0.0) - mean.get(value, 0.0)) / len(members)
+    return [Class(tuple(members), dict(sorted(mean.items(), key=lambda item: (-item[1], item[0]))))
+            for members, mean in groups]

@@ -1,0 +1,168 @@
+"""The three rules in the paper's forms, checked k by k.
+
+R and G (they differ only in whether a learned prime does not divide the base): predictions are deterministic; D is all
+products of the learned prime powers; f(k) is the largest element of D that divides k. U (uniform outcomes): the k fall
+into classes of multiples, each predicted the same, by one of its elements.
+
+A k whose predictions move from the rule's answer towards a larger known divisor is *being learned*; it is listed as such,
+not as a breach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.classes import Class
+from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
+
+def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """The Wilson score interval of a share, at 95 % unless told."""
+    if n == 0:
+        return 0.0, 1.0
+    p = successes / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
+
+
+Shares = dict[int, dict[int, float]]
+"""For each k, the share of each predicted value, most frequent first."""
+
+
+@dataclass(frozen=True)
+class RuleModel:
+    """What the rules say the model answers, as a function of the GCD alone.
+
+    `labels` is D, or E under uniform outcomes; `answers` gives f for each label. Without a label that divides k the
+    answer is that of 1.
+    """
+
+    labels: tuple[int, ...]
+    answers: dict[int, int]
+    fallback: int
+
+    def label(self, k: int) -> int:
+        found = largest_divisor(self.labels, k)
+        return 1 if found is None else found
+
+    def answer(self, k: int) -> int:
+        found = largest_divisor(self.labels, k)
+        return self.fallback if found is None else self.answers[found]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: whether it holds, the share of k that obey it, and every k that does not."""
+
+    holds: bool
+    share: float
+    exceptions: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, exceptions: list[dict[str, Any]], tested: int, broken: int | None = None) -> Rule:
+        """`broken` k of those tested break it; as many as there are exceptions, unless told."""
+        return cls(not exceptions, 1 - (len(exceptions) if broken is None else broken) / max(tested, 1), exceptions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"holds": self.holds, "share": self.share, "exceptions": self.exceptions}
+
+
+def mode(shares: dict[int, float]) -> int:
+    """f(k)."""
+    return next(iter(shares))
+
+
+def readable(value: int) -> int | None:
+    """A prediction for people and JSON: None if it is no integer."""
+    return None if value == UNREADABLE else value
+
+
+def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
+    """The rule model of D."""
+    known = tuple(sorted(correct))
+    return RuleModel(known, {d: d for d in known}, mode(shares[1]) if 1 in shares else 1)
+
+
+def being_learned(shares: Shares, model: RuleModel, threshold: float) -> list[int]:
+    """The k in transition: f(k) = k but not often enough, or predictions split between the rule's answer and larger
+    divisors of k that are multiples of it and that are themselves on the way."""
+    known = set(model.labels)
+    coming = {k for k, s in shares.items() if k not in known and s.get(k, 0.0) >= 1 - threshold}
+    reachable = products(learned_prime_powers(known | coming), max(shares, default=1))
+    found = {k for k in coming if mode(shares[k]) == k}
+    for k, s in shares.items():
+        if k in known or k in found:
+            continue
+        old = model.answer(k)
+        towards = {v for v in s if v > 0 and k % v == 0 and v != old and v % old == 0}
+        on_the_way = sum(s[v] for v in towards if v == k or v in reachable)
+        if towards and on_the_way >= 1 - threshold and on_the_way + s.get(old, 0.0) >= threshold:
+            found.add(k)
+    return sorted(found)
+
+
+def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float, excused: set[int]) -> Rule:
+    """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
+    chance (its 95 % interval lies below)."""
+    exceptions = [{"k": k, "prediction": readable(mode(s)), "frequency": s[mode(s)], "values": hesitation(s)}
+                  for k, s in shares.items()
+                  if wilson(round(s[mode(s)] * pairs[k]), pairs[k])[1] < threshold and k not in excused]
+    return Rule.of(exceptions, len(shares))
+
+
+def hesitation(shares: dict[int, float], least: float = 0.05) -> int:
+    """Between how many values the model hesitates: those with at least this share."""
+    return sum(share >= least for share in shares.values())
+
+
+def check_products(known: Iterable[int], tested: Iterable[int], excused: set[int]) -> Rule:
+    """The set is all products of its prime powers, as far as they are tested."""
+    have, could = set(known), set(tested)
+    expected = products(learned_prime_powers(have), max(could, default=1)) & could
+    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have) if k not in excused]
+    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected)]
+    return Rule.of(missing + unexpected, max(len(could), 1))
+
+
+def check_largest_divisor(shares: Shares, model: RuleModel, excused: set[int]) -> Rule:
+    """f(k) is what the rule model answers."""
+    exceptions = [{"k": k, "prediction": readable(mode(s)), "expected": model.answer(k), "frequency": s[mode(s)]}
+                  for k, s in shares.items() if mode(s) != model.answer(k) and k not in excused]
+    return Rule.of(exceptions, len(shares))
+
+
+def class_model(classes: list[Class]) -> RuleModel:
+    """The rule model of E: every k is predicted as its class is."""
+    labels = tuple(c.label for c in classes)
+    return RuleModel(labels, {c.label: c.prediction for c in classes}, classes[0].prediction if classes else 1)
+
+
+def check_classes(shares: Shares, classes: list[Class], model: RuleModel) -> Rule:
+    """Every k lies in its class of multiples, and every class is predicted by one of its elements."""
+    found = {k: c for c in classes for k in c.members}
+    exceptions: list[dict[str, Any]] = []
+    broken: set[int] = set()
+    for k in shares:
+        if found[k].label != model.label(k):
+            exceptions.append({"k": k, "why": "in the wrong class", "class": found[k].label, "expected": model.label(k)})
+            broken.add(k)
+    for c in classes:
+        value = c.prediction
+        if value in shares and value not in c.members or value <= 0 or value % c.label:
+            exceptions.append({"k": c.label, "why": "predicted by no element of its class", "prediction": readable(value)})
+            broken.update(c.members)
+    return Rule.of(exceptions, len(shares), len(broken))
+
+
+def check_mostly_deterministic(classes: list[Class], tested: int, threshold: float) -> Rule:
+    """A class is predicted by one value, or in rare cases (at most half of the classes) by two or three."""
+    split = [c for c in classes if c.shares[c.prediction] < threshold]
+    rare = len(split) <= max(1, len(classes) // 2)
+    broken = [c for c in split if not rare or sum(list(c.shares.values())[:3]) < threshold]
+    exceptions = [{"k": c.label, "prediction": readable(c.prediction), "frequency": c.shares[c.prediction],
+                   "values": c.values} for c in broken]
+    return Rule.of(exceptions, tested, sum(len(c.members) for c in broken))
