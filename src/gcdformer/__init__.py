@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gcdformer.errors import DamagedFile, UserError
     from gcdformer.evaluation import UNREADABLE, PredictionTable, Scores
     from gcdformer.experiments.presets import preset
+    from gcdformer.explanation import Explanation
+    from gcdformer.runs.explain import explain
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
     from gcdformer.training.api import train
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Config": "gcdformer.config",
     "DamagedFile": "gcdformer.errors",
+    "Explanation": "gcdformer.explanation",
     "PredictionTable": "gcdformer.evaluation",
     "Problem": "gcdformer.data",
     "Run": "gcdformer.runs.run",
@@ -38,14 +41,15 @@ _HOMES = {
     "Task": "gcdformer.tasks",
     "UNREADABLE": "gcdformer.evaluation",
     "UserError": "gcdformer.errors",
+    "explain": "gcdformer.runs.explain",
     "load_run": "gcdformer.runs.run",
     "preset": "gcdformer.experiments.presets",
     "train": "gcdformer.training.api",
 }
 
 __all__ = [
-    "UNREADABLE", "Config", "DamagedFile", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task", "UserError",
-    "__version__", "load_run", "preset", "train",
+    "UNREADABLE", "Config", "DamagedFile", "Explanation", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task",
+    "UserError", "__version__", "explain", "load_run", "preset", "train",
 ]
 
 

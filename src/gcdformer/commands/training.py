@@ -57,7 +57,7 @@ def tell(run: Run, console: Console, *, live: bool) -> None:
     last = lines[-1]
     if "n_correct" in last:
         if not live:
-            console.print(prediction_grid(run.scores()))
+            console.print(prediction_grid(run.scores(), console.width))
         frequencies = [one.frequency for one in run.scores().by_gcd.values()]
         console.print(f"accuracy {last['accuracy']:.2f} % on natural pairs; {last['n_correct']} correct GCD of "
                       f"{len(frequencies)}; mean frequency of f(k) {sum(frequencies) / len(frequencies):.3f}\n"

@@ -19,7 +19,7 @@ def fast() -> Config:
 
 def demo() -> Config:
     """`fast` with what shows most in a few minutes."""
-    return fast().replace(outcomes="inverse-sqrt", epoch_size=150_000, test_size=20_000, max_minutes=5)
+    return fast().replace(epoch_size=150_000, test_size=20_000, max_minutes=5)
 
 
 def paper() -> Config:

@@ -15,13 +15,14 @@ from gcdformer.explanation.rules import (
     Rule,
     RuleModel,
     Shares,
-    being_learned,
+    Transition,
     check_classes,
     check_deterministic,
     check_largest_divisor,
     check_mostly_deterministic,
     check_products,
     class_model,
+    find_transition,
     mode,
     readable,
     sieve_model,
@@ -32,7 +33,9 @@ from gcdformer.numbers.theory import exact_accuracy
 
 FITS = 0.9
 """Share of k that must obey each rule for a form to be the model's form. A rule *holds* only without exception."""
+CERTIFIED_FIDELITY = 0.98
 MOST_COUNTEREXAMPLES = 100
+NONE = Transition(frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,9 @@ class Explanation:
 
     @property
     def certified(self) -> bool:
-        """Whether a form fits and every one of its rules holds."""
-        return self.form != "none" and all(rule.holds for rule in self.rules.values())
+        """Whether a form fits, every one of its rules holds, and the rules tell at least 98 % of the predictions."""
+        told = self.fidelity.get("stratified") or self.fidelity["pairs"]
+        return self.form != "none" and all(rule.holds for rule in self.rules.values()) and told.value >= CERTIFIED_FIDELITY
 
     @property
     def prime_powers(self) -> dict[int, int]:
@@ -130,16 +134,16 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
     shares, pairs, untested = shares_of(source, least_pairs)
     correct = [k for k, s in shares.items() if s.get(k, 0.0) >= threshold]
     sieve = sieve_model(correct, shares)
-    learning = being_learned(shares, sieve, threshold)
-    excused = set(learning)
-    rules = {"deterministic": check_deterministic(shares, pairs, threshold, excused),
-             "products": check_products(correct, shares, excused),
-             "largest_divisor": check_largest_divisor(shares, sieve, excused)}
+    transition = find_transition(shares, pairs, sieve, threshold)
+    learning = sorted(transition.learning)
+    rules = {"deterministic": check_deterministic(shares, pairs, threshold, transition.learning),
+             "products": check_products(correct, shares, transition),
+             "largest_divisor": check_largest_divisor(shares, sieve, transition.learning)}
     classes = find_classes(shares)
     by_class = class_model(classes)
     class_rules = {"deterministic": check_mostly_deterministic(classes, len(shares), threshold),
-                   "products": check_products(by_class.labels, shares, set()),
-                   "largest_divisor": check_largest_divisor(shares, by_class, set()),
+                   "products": check_products(by_class.labels, shares, NONE),
+                   "largest_divisor": check_largest_divisor(shares, by_class, NONE.learning),
                    "classes": check_classes(shares, classes, by_class)}
     form, why = decide(base, shares, correct, rules, class_rules, by_class)
     model = sieve

@@ -19,6 +19,7 @@ from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 
+
 def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
     """The Wilson score interval of a share, at 95 % unless told."""
     if n == 0:
@@ -87,25 +88,38 @@ def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
     return RuleModel(known, {d: d for d in known}, mode(shares[1]) if 1 in shares else 1)
 
 
-def being_learned(shares: Shares, model: RuleModel, threshold: float) -> list[int]:
-    """The k in transition: f(k) = k but not often enough, or predictions split between the rule's answer and larger
-    divisors of k that are multiples of it and that are themselves on the way."""
-    known = set(model.labels)
+@dataclass(frozen=True)
+class Transition:
+    """What is on its way into D: the k being learned, and the products that would then belong to it."""
+
+    learning: frozenset[int]
+    reachable: frozenset[int]
+
+
+def find_transition(shares: Shares, pairs: dict[int, int], model: RuleModel, threshold: float) -> Transition:
+    """The k being learned: f(k) = k but not often enough; or k whose predictions lie between the answer of the prime powers
+    that are wholly learned and that of those on their way (some k at 10 % at least). Without any on the way there is none.
+    """
+    known, limit = set(model.labels), max(shares, default=1)
+    settled = known & products(learned_prime_powers(known), limit)
     coming = {k for k, s in shares.items() if k not in known and s.get(k, 0.0) >= 1 - threshold}
-    reachable = products(learned_prime_powers(known | coming), max(shares, default=1))
-    found = {k for k in coming if mode(shares[k]) == k}
-    for k, s in shares.items():
-        if k in known or k in found:
+    reachable = products(learned_prime_powers(known | coming), limit)
+    allowed = known | coming | reachable
+    learning = {k for k in coming if mode(shares[k]) == k}
+    for k in shares.keys() - known - learning:
+        old = largest_divisor(settled, k) or 1
+        if largest_divisor(allowed, k) == old:
             continue
-        old = model.answer(k)
-        towards = {v for v in s if v > 0 and k % v == 0 and v != old and v % old == 0}
-        on_the_way = sum(s[v] for v in towards if v == k or v in reachable)
-        if towards and on_the_way >= 1 - threshold and on_the_way + s.get(old, 0.0) >= threshold:
-            found.add(k)
-    return sorted(found)
+        s = shares[k]
+        between = sum(share for v, share in s.items() if v > 0 and k % v == 0 and v % old == 0 and v in allowed)
+        breaks = mode(s) != model.answer(k) or s[mode(s)] < threshold
+        if breaks and wilson(round(between * pairs[k]), pairs[k])[1] >= threshold:
+            learning.add(k)
+    return Transition(frozenset(learning), frozenset(reachable))
 
 
-def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float, excused: set[int]) -> Rule:
+def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
+                        excused: frozenset[int]) -> Rule:
     """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
     chance (its 95 % interval lies below)."""
     exceptions = [{"k": k, "prediction": readable(mode(s)), "frequency": s[mode(s)], "values": hesitation(s)}
@@ -119,16 +133,16 @@ def hesitation(shares: dict[int, float], least: float = 0.05) -> int:
     return sum(share >= least for share in shares.values())
 
 
-def check_products(known: Iterable[int], tested: Iterable[int], excused: set[int]) -> Rule:
+def check_products(known: Iterable[int], tested: Iterable[int], transition: Transition) -> Rule:
     """The set is all products of its prime powers, as far as they are tested."""
     have, could = set(known), set(tested)
     expected = products(learned_prime_powers(have), max(could, default=1)) & could
-    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have) if k not in excused]
-    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected)]
+    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have - transition.learning)]
+    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected - transition.reachable)]
     return Rule.of(missing + unexpected, max(len(could), 1))
 
 
-def check_largest_divisor(shares: Shares, model: RuleModel, excused: set[int]) -> Rule:
+def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int]) -> Rule:
     """f(k) is what the rule model answers."""
     exceptions = [{"k": k, "prediction": readable(mode(s)), "expected": model.answer(k), "frequency": s[mode(s)]}
                   for k, s in shares.items() if mode(s) != model.answer(k) and k not in excused]

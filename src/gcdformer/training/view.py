@@ -164,7 +164,7 @@ class LiveView(View):
             *([("correct GCD", str(last["n_correct"]))] if last and "n_correct" in last else [])]))
         parts: list[RenderableType] = [bar, facts]
         if self.scores:
-            parts += [Text(), prediction_grid(self.scores)]
+            parts += [Text(), prediction_grid(self.scores, self.console.width - 4)]
         events = [f"epoch {line['epoch']}{event_text(line)}" for line in self.lines if event_text(line)]
         parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in events[-4:]]
         return Panel(Group(*parts, *notes), title=headline(self.config), title_align="left", border_style="cyan")
@@ -193,8 +193,8 @@ def shorten(values: list[int], most: int = 12) -> str:
     return shown + (f" … ({len(values)})" if len(values) > most else "")
 
 
-def prediction_grid(scores: Scores) -> Table:
-    """f(k) for every k tested, twenty in a row: green if correct, yellow if being learned, red if it hesitates."""
+def prediction_grid(scores: Scores, width: int) -> Table:
+    """f(k) for every k tested, ten or twenty in a row: green if correct, yellow if being learned, red if it hesitates."""
     grid = Table.grid(padding=(0, 1))
     cells: list[Text] = []
     for k, one in scores.by_gcd.items():
@@ -206,9 +206,10 @@ def prediction_grid(scores: Scores) -> Table:
         else:
             style = "dim" if one.frequency >= scores.threshold else "dim italic red"
         cells.append(Text(f"{text:>3}", style=style))
-    for row in range(0, len(cells), 20):
+    across = 20 if width >= 96 else 10
+    for row in range(0, len(cells), across):
         label = "f(k), k = " if row == 0 else ""
-        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + 20])
+        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + across])
     return grid
 
 

@@ -1,0 +1,164 @@
+"""The explanation as a page in the terminal: D by prime powers, the rules with a tick or their exceptions, f(k) as cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gcdformer.explanation import Explanation
+from gcdformer.explanation.metamorphic import Check
+from gcdformer.explanation.rules import Rule, mode, readable
+from gcdformer.explanation.sieve import prime_power
+from gcdformer.explanation.timeline import Timeline
+from gcdformer.numbers.theory import prime_factors
+
+FORMS = {"R": "R: products of primes of the base", "G": "G: products of primes of the base and of grokked small primes",
+         "U": "U: classes of multiples, each predicted by one of its elements", "none": "none of the paper's three forms"}
+RULES = {"deterministic": "one prediction f(k) for all pairs with GCD k",
+         "products": "D is all products of the learned prime powers",
+         "largest_divisor": "f(k) is the largest element of D that divides k",
+         "classes": "every class is predicted by one of its own elements"}
+U_RULES = RULES | {"deterministic": "one prediction a class, seldom two or three",
+                   "products": "the classes' labels E are all products of the learned prime powers",
+                   "largest_divisor": "k is predicted as the largest label in E that divides it"}
+
+
+def show_explanation(console: Console, found: Explanation, what: str) -> None:
+    """The certificate."""
+    verdict = Text.assemble(("certified", "bold green")) if found.certified else Text("not certified", style="bold red")
+    console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
+    if found.exhaustive:
+        console.print("a proof by enumeration: every pair was tried", style="green")
+    console.print(Text.assemble(("form   ", "dim"), FORMS[found.form]))
+    console.print(Text.assemble(("why    ", "dim"), found.why))
+    console.print(known_text(found))
+    console.print()
+    console.print(share_grid(found, console.width))
+    console.print()
+    for name, rule in found.rules.items():
+        show_rule(console, (U_RULES if found.form == "U" else RULES)[name], rule)
+    if found.being_learned:
+        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(found.being_learned)}"))
+    if found.untested:
+        console.print(Text.assemble(("  ? ", "yellow"), f"fewer than 30 pairs, not judged: {numbers(found.untested)}"))
+    console.print()
+    for name, one in found.fidelity.items():
+        low, high = one.interval
+        exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
+        console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
+    console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
+                                f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
+    if found.form == "U":
+        show_classes(console, found)
+    if found.counterexamples:
+        shown = "; ".join(f"({e['a']}, {e['b']}) -> {e['prediction']}, not {e['rule']}" for e in found.counterexamples[:5])
+        more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
+        console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
+
+
+def known_text(found: Explanation) -> Text:
+    """D, its prime powers first."""
+    groups = []
+    for p, top in found.prime_powers.items():
+        labels = found.model.labels if found.form == "U" else found.correct
+        powers = [q for q in labels if (prime_power(q) or (0, 0))[0] == p and q <= top]
+        groups.append("{" + ", ".join(map(str, [1, *powers])) + "}" + ("*" if found.base % p else ""))
+    name = "E" if found.form == "U" else "D"
+    text = Text.assemble((f"{name}      ", "dim"), " × ".join(groups) or "{1}" if found.correct else "empty",
+                         f"   {len(found.correct)} correct GCD of {len(found.shares)}")
+    if found.grokked:
+        text.append(f"   * grokked: {numbers(found.grokked)}", style="cyan")
+    return text
+
+
+def show_rule(console: Console, says: str, rule: Rule) -> None:
+    if rule.holds:
+        console.print(Text.assemble(("  ✓ ", "bold green"), says))
+        return
+    console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
+    parts = [exception_text(one) for one in rule.exceptions]
+    more = f" … {len(parts)} in all by --json" if len(parts) > 12 else ""
+    console.print(Text("      " + "; ".join(parts[:12]) + more, style="dim"))
+
+
+def exception_text(one: dict[str, Any]) -> str:
+    if "expected" in one and "prediction" in one:
+        return f"f({one['k']}) = {one['prediction']}, not {one['expected']}"
+    if "frequency" in one:
+        return f"{one['k']}: {100 * one['frequency']:.0f} % {one['prediction']}, {one['values']} values"
+    if one["why"] == "in the wrong class":
+        return f"{one['k']} in the class of {one['class']}, not {one['expected']}"
+    return f"{one['k']} {one['why']}"
+
+
+def share_grid(found: Explanation, width: int) -> Table:
+    """f(k) for every k: green correct, yellow being learned, red against the rules, grey as the rules say."""
+    grid = Table.grid(padding=(0, 1))
+    across = 20 if width >= 96 else 10
+    broken = {e["k"] for rule in found.rules.values() for e in rule.exceptions}
+    cells: list[Text] = []
+    for k in range(1, max(found.shares, default=0) + 1):
+        if k not in found.shares:
+            cells.append(Text("  ·", style="dim"))
+            continue
+        value = readable(mode(found.shares[k]))
+        text = "?" if value is None else str(value) if value < 1000 else "…"
+        style = ("bold green" if k in found.correct else "yellow" if k in found.being_learned
+                 else "bold red" if k in broken else "dim")
+        cells.append(Text(f"{text:>3}", style=style))
+    for row in range(0, len(cells), across):
+        label = "f(k), k = " if row == 0 else ""
+        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + across])
+    return grid
+
+
+def show_classes(console: Console, found: Explanation) -> None:
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for title in ("class", "predicted", "share", "values", "bits", "members"):
+        table.add_column(title, justify="left" if title == "members" else "right", no_wrap=title == "members")
+    for one in found.classes:
+        table.add_row(str(one.label), str(readable(one.prediction)), f"{one.shares[one.prediction]:.2f}", str(one.values),
+                      f"{one.entropy:.2f}", numbers(list(one.members), 12))
+    console.print(table)
+
+
+def show_timeline(console: Console, history: Timeline) -> None:
+    if not history.steps:
+        return
+    console.print(Text("\nhow it was learned", style="bold"))
+    for step in history.steps[-15:]:
+        console.print(Text("  " + step.sentence()))
+    for first, last in history.stagnation:
+        console.print(Text(f"  nothing new in epochs {first} to {last}", style="dim"))
+
+
+def show_checks(console: Console, checks: list[Check]) -> None:
+    console.print(Text("\nasked in other ways", style="bold"))
+    table = Table(box=None, padding=(0, 2), show_header=False)
+    for check in checks:
+        says = [check.says] if console.width >= 110 else []
+        table.add_row(check.name, *says, f"{100 * check.rate:.2f} %", f"of {check.n:,}")
+    console.print(table)
+
+
+def show_comparison(console: Console, rows: list[dict[str, Any]]) -> None:
+    console.print(Text("\nepoch at which each prime power was learned", style="bold"))
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table.add_column("prime power", justify="right")
+    for name in rows[0]["epochs"] if rows else []:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(str(row["prime_power"]), *("–" if e is None else str(e) for e in row["epochs"].values()))
+    console.print(table)
+
+
+def factored(n: int) -> str:
+    """720 -> 2^4 · 3^2 · 5."""
+    return " · ".join(str(p) if e == 1 else f"{p}^{e}" for p, e in prime_factors(n).items())
+
+
+def numbers(values: list[int], most: int = 30) -> str:
+    return ", ".join(map(str, values[:most])) + (f" … ({len(values)})" if len(values) > most else "")

@@ -1,0 +1,92 @@
+"""Relations that hold for the GCD, checked on a live model without knowing the right answer.
+
+Swap the operands; add one to the other; multiply both by a common factor; take the same GCD at other sizes. Each gives a
+rate with its 95 % interval and counterexamples. Knows a function predict(a, b) on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.rules import RuleModel, wilson
+from gcdformer.numbers.encoding import Integers, Mask
+from gcdformer.numbers.laws import OPERAND_LAWS, coprime_pairs
+
+Predict = Callable[[Integers, Integers], Integers]
+MOST_EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Check:
+    """How often a relation holds between two predictions, and some pairs for which it does not."""
+
+    name: str
+    says: str
+    holds: int
+    n: int
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return self.holds / self.n if self.n else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        low, high = wilson(self.holds, self.n)
+        return {"says": self.says, "rate": self.rate, "low": low, "high": high, "n": self.n, "examples": self.examples}
+
+
+def compare_predictions(name: str, says: str, first: tuple[Integers, Integers, Integers],
+                        second: tuple[Integers, Integers, Integers], holds: Mask) -> Check:
+    """A check from two sets of pairs with their predictions."""
+    def shown(value: int) -> int | None:
+        return None if value == UNREADABLE else value
+
+    examples = [{"pair": [int(first[0][i]), int(first[1][i])], "prediction": shown(int(first[2][i])),
+                 "other_pair": [int(second[0][i]), int(second[1][i])], "other_prediction": shown(int(second[2][i]))}
+                for i in np.flatnonzero(~holds)[:MOST_EXAMPLES]]
+    return Check(name, says, int(holds.sum()), len(holds), examples)
+
+
+def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np.random.Generator,
+                       count: int = 5000) -> list[Check]:
+    """All checks, each on `count` pairs whose GCD are those the rule model knows, equally often, and 1."""
+    operands = OPERAND_LAWS["uniform"]
+    labels = np.array([e for e in model.labels if 2 * e <= maximum] or [1], dtype=np.int64)
+
+    def draw(limit: int) -> tuple[Integers, Integers, Integers]:
+        k = rng.choice(labels[2 * labels <= limit] if (2 * labels <= limit).any() else np.ones(1, dtype=np.int64), count)
+        a, b = coprime_pairs(rng, operands, limit // k)
+        return a * k, b * k, k
+
+    a, b, _ = draw(maximum)
+    checks = [compare_predictions("swap", "predict(b, a) = predict(a, b)", (a, b, p := predict(a, b)),
+                                  (b, a, q := predict(b, a)), p == q)]
+    a, b, _ = draw(maximum // 2)
+    p, q = predict(a, b), predict(a, a + b)
+    checks.append(compare_predictions("sum", "predict(a, a + b) = predict(a, b)", (a, b, p), (a, a + b, q), p == q))
+    factors = labels[(labels > 1) & (labels <= max(2, maximum // 200))]
+    if len(factors):
+        c = int(rng.choice(factors)) if maximum < 1000 else 0
+        a, b, k = draw(maximum // int(factors.max()))
+        chosen = np.full(count, c) if c else rng.choice(factors, count)
+        p, q = predict(a, b), predict(a * chosen, b * chosen)
+        checks.append(compare_predictions("common factor", "predict(ca, cb) = c predict(a, b)", (a, b, p),
+                                          (a * chosen, b * chosen, q), q == chosen * p))
+        wanted = np.array([model.answer(int(x)) for x in k * chosen], dtype=np.int64)
+        checks.append(compare_predictions("common factor, as the rules say",
+                                          "predict(ca, cb) is the rules' answer for c gcd(a, b)",
+                                          (a, b, p), (a * chosen, b * chosen, q), q == wanted))
+    size = maximum
+    while size >= 10:
+        a, b, k = draw(size)
+        p = predict(a, b)
+        wanted = np.array([model.answer(int(x)) for x in k], dtype=np.int64)
+        checks.append(compare_predictions(f"operands up to {size:,}", "predict(a, b) is the rules' answer for gcd(a, b)",
+                                          (a, b, p), (a, b, wanted), p == wanted))
+        size //= 10
+    return checks

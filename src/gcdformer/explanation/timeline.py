@@ -1,0 +1,117 @@
+"""When each GCD entered and left D, which prime power caused each step, and when nothing happened.
+
+Reads lines of metrics (epoch and D of each evaluation); knows no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from gcdformer.explanation.sieve import components, prime_power
+
+SHORTEST_STAGNATION = 3
+
+
+@dataclass(frozen=True)
+class Step:
+    """What entered and left D at one epoch, and the prime powers behind what entered."""
+
+    epoch: int
+    entered: list[int]
+    left: list[int]
+    causes: dict[int, list[int]]
+    """Prime power -> the GCD that it brought, itself included if it entered now."""
+
+    def sentence(self) -> str:
+        parts = [f"learned {q} -> {', '.join(map(str, brought))}" if brought != [q] else f"learned {q}"
+                 for q, brought in self.causes.items()]
+        if self.left:
+            parts.append(f"lost {', '.join(map(str, self.left))}")
+        return f"epoch {self.epoch}: {'; '.join(parts)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "entered": self.entered, "left": self.left,
+                "causes": {str(q): brought for q, brought in self.causes.items()}, "text": self.sentence()}
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The history of D over a run."""
+
+    steps: list[Step]
+    first: dict[int, int]
+    """k -> the epoch at which it first entered D."""
+    settled: dict[int, int]
+    """k in D at the end -> the epoch since which it has been there."""
+    stagnation: list[tuple[int, int]]
+    """Periods (first and last epoch) in which D did not change, three epochs at least."""
+
+    @property
+    def prime_powers(self) -> dict[int, int]:
+        """Prime power -> the epoch at which it first entered D, in order of learning."""
+        found = {k: epoch for k, epoch in self.first.items() if prime_power(k)}
+        return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"steps": [step.to_json() for step in self.steps],
+                "first": {str(k): epoch for k, epoch in self.first.items()},
+                "settled": {str(k): epoch for k, epoch in self.settled.items()},
+                "prime_powers": {str(q): epoch for q, epoch in self.prime_powers.items()},
+                "stagnation": [list(period) for period in self.stagnation]}
+
+
+def timeline(lines: Iterable[Mapping[str, Any]]) -> Timeline:
+    """The timeline of a run from its lines of metrics."""
+    known: set[int] = set()
+    first: dict[int, int] = {}
+    since: dict[int, int] = {}
+    steps: list[Step] = []
+    quiet: list[int] = []
+    stagnation: list[tuple[int, int]] = []
+
+    def end_quiet() -> None:
+        if len(quiet) >= SHORTEST_STAGNATION:
+            stagnation.append((quiet[0], quiet[-1]))
+        quiet.clear()
+
+    for line in lines:
+        epoch, now = int(line["epoch"]), set(line["D"])
+        entered, left = sorted(now - known), sorted(known - now)
+        if entered or left:
+            end_quiet()
+            for k in entered:
+                first.setdefault(k, epoch)
+                since[k] = epoch
+            steps.append(Step(epoch, entered, left, causes(entered, since)))
+            for k in left:
+                since.pop(k)
+        else:
+            quiet.append(epoch)
+        known = now
+    end_quiet()
+    return Timeline(steps, dict(sorted(first.items())), dict(sorted(since.items())), stagnation)
+
+
+def causes(entered: list[int], since: Mapping[int, int]) -> dict[int, list[int]]:
+    """Each GCD that entered goes to the one of its prime powers that D has known for the shortest time, or not yet."""
+    found: dict[int, list[int]] = {}
+    for k in entered:
+        parts = components(k) or [1]
+        newest = max(parts, key=lambda q: (since.get(q, inf), q))
+        found.setdefault(newest, []).append(k)
+    return dict(sorted(found.items()))
+
+
+def compare(timelines: Mapping[str, Timeline]) -> list[dict[str, Any]]:
+    """For each prime power that any of the runs learned: the epoch at which each learned it, or None."""
+    powers = sorted({q for one in timelines.values() for q in one.prime_powers})
+    rows = [{"prime_power": q, "epochs": {name: one.prime_powers.get(q) for name, one in timelines.items()}} for q in powers]
+
+    def order(row: dict[str, Any]) -> tuple[int, float, int]:
+        known = [epoch for epoch in row["epochs"].values() if epoch is not None]
+        return (-len(known), sum(known) / len(known), row["prime_power"])
+
+    return sorted(rows, key=order)

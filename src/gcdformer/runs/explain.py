@@ -1,0 +1,106 @@
+"""`explain`: a prediction table, a run, or any function predict(a, b), in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcdformer.data.testsets import natural_pairs, stratified_pairs
+from gcdformer.errors import UserError
+from gcdformer.evaluation import UNREADABLE, PredictionTable
+from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.runs.run import Run
+
+LARGEST_EXHAUSTIVE = 5000
+CHUNK = 250_000
+
+
+def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
+            maximum: int = 1_000_000, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
+            seed: int = 0, exhaustive: bool = False) -> Explanation:
+    """Which rules a model follows, how well, and every exception.
+
+    `target` is a run (or its folder), a prediction table with its base, or any function predict(a, b) with its base: it
+    is called with two arrays if it takes them, else pair by pair; None and NaN count as unreadable. A function is tried
+    on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if `exhaustive`.
+    """
+    if isinstance(target, str | Path):
+        target = Run(target)
+    if isinstance(target, Run):
+        return explain_run(target, checkpoint, exhaustive=exhaustive)
+    if base is None:
+        raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
+    if isinstance(target, PredictionTable):
+        return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=30)
+    predict = on_arrays(target)
+    if exhaustive:
+        return explain_all_pairs(predict, base, maximum, threshold)
+    tables = {}
+    for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
+                                ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
+        drawn = draw(maximum, pairs, block_generator(seed, purpose, 0))
+        tables[name] = PredictionTable.of(drawn[:, 0], drawn[:, 1], predict(drawn[:, 0], drawn[:, 1]))
+    return explain_tables(tables, base=base, maximum=maximum, threshold=threshold)
+
+
+def explain_run(run: Run, checkpoint: str | int = "last", *, exhaustive: bool = False) -> Explanation:
+    """A run's epoch from its saved tables; or, if `exhaustive`, its checkpoint's model on all pairs."""
+    base, maximum, threshold = run.config.task.base, run.config.task.maximum, run.config.evaluation.threshold
+    if exhaustive:
+        run.require_gcd()
+        return explain_all_pairs(run.predictor(checkpoint).predict, base, maximum, threshold)
+    return explain_tables(run.prediction_tables(checkpoint), base=base, maximum=maximum, threshold=threshold)
+
+
+def explain_all_pairs(predict: Callable[[Integers, Integers], Integers], base: int, maximum: int, threshold: float,
+                      on_chunk: Callable[[int], None] = lambda done: None) -> Explanation:
+    """A certificate by enumeration: every pair of 1..M is tried."""
+    if maximum > LARGEST_EXHAUSTIVE:
+        raise UserError(f"exhaustive: all pairs of 1..{maximum} are too many; it is for max up to {LARGEST_EXHAUSTIVE}")
+    predictions = np.empty(maximum * maximum, dtype=np.int64)
+    every = np.arange(maximum * maximum, dtype=np.int64)
+    a, b = every // maximum + 1, every % maximum + 1
+    for start in range(0, len(every), CHUNK):
+        part = slice(start, start + CHUNK)
+        predictions[part] = predict(a[part], b[part])
+        on_chunk(min(start + CHUNK, len(every)))
+    gcds = np.gcd(a, b)
+    tested = gcds <= 100
+    tables = {"natural": PredictionTable.of(a, b, predictions, gcds),
+              "stratified": PredictionTable.of(a[tested], b[tested], predictions[tested], gcds[tested])}
+    return explain_tables(tables, base=base, maximum=maximum, threshold=threshold, exhaustive=True)
+
+
+def on_arrays(function: Callable[..., Any]) -> Callable[[Integers, Integers], Integers]:
+    """The function on arrays, whatever it takes."""
+    def one_by_one(a: Integers, b: Integers) -> Integers:
+        return np.array([to_integer(function(int(x), int(y))) for x, y in zip(a, b, strict=True)], dtype=np.int64)
+
+    def whole(a: Integers, b: Integers) -> Integers:
+        try:
+            answers = np.asarray(function(a, b))
+        except (TypeError, ValueError):
+            return one_by_one(a, b)
+        if answers.shape != a.shape:
+            return one_by_one(a, b)
+        if answers.dtype.kind in "iu":
+            return answers.astype(np.int64)
+        return np.array([to_integer(value) for value in answers.tolist()], dtype=np.int64)
+
+    return whole
+
+
+def to_integer(value: Any) -> int:
+    """An answer as an integer; UNREADABLE for None, NaN, fractions and what int64 cannot hold."""
+    if value is None or value != value:
+        return UNREADABLE
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return UNREADABLE
+    return whole if whole == value and abs(whole) < 2**63 else UNREADABLE

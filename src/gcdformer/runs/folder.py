@@ -1,0 +1,132 @@
+"""A run folder on disk: its configuration with checksum, its lock, its metrics and prediction tables.
+
+Knows files and configurations, not models. One process writes; any number may read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcdformer.config import Config, parse_toml
+from gcdformer.errors import DamagedFile, UserError
+from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
+from gcdformer.runs.files import replace_file, require_folder, sha256
+from gcdformer.runs.metrics import Line, append_metrics, read_metrics
+from gcdformer.tasks.registry import task_digest
+from gcdformer.version import __version__
+
+HEADER = "# gcdformer run, do not edit; sha256 of all that follows: "
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths and readers of one run."""
+
+    path: Path
+
+    @property
+    def config_path(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics_path(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def predictions_path(self, epoch: int) -> Path:
+        return self.path / "predictions" / f"epoch-{epoch:05d}.npz"
+
+    def exists(self) -> bool:
+        return self.config_path.exists()
+
+    def write_config(self, config: Config) -> None:
+        """The configuration, what made it, and a checksum of both."""
+        made_by = {"version": __version__, "python": platform.python_version(), "numpy": np.__version__}
+        digest = task_digest(config.task.task)
+        if digest:
+            made_by["task_sha256"] = digest
+        lines = ["[gcdformer]", *(f'{key} = "{value}"' for key, value in made_by.items()), ""]
+        body = "\n".join(lines) + "\n" + config.to_toml()
+        replace_file(self.config_path, f"{HEADER}{sha256(body.encode())}\n{body}".encode())
+
+    def read_config(self) -> tuple[Config, dict[str, Any]]:
+        """The configuration and what made it."""
+        require_folder(self.path)
+        try:
+            text = self.config_path.read_bytes().decode()
+        except FileNotFoundError:
+            raise UserError(f"{self.path}: not a run folder, it has no config.toml") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise DamagedFile(f"{self.config_path}: unreadable: {error}") from None
+        first, _, body = text.partition("\n")
+        if first != HEADER + sha256(body.encode()):
+            raise DamagedFile(f"{self.config_path}: does not match its checksum; a run's configuration is fixed, "
+                              "start a new run to change it")
+        tree = parse_toml(body, str(self.config_path))
+        made_by = tree.pop("gcdformer", {})
+        return Config.parse(tree), made_by
+
+    def metrics(self) -> list[Line]:
+        return read_metrics(self.metrics_path)
+
+    def write_predictions(self, epoch: int, tables: Mapping[str, PredictionTable]) -> str:
+        """Save the tables of an epoch; returns the file's SHA-256, which goes into the metrics line."""
+        data = tables_to_bytes(dict(tables))
+        path = self.predictions_path(epoch)
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, data)
+        return sha256(data)
+
+    def read_predictions(self, epoch: int) -> dict[str, PredictionTable]:
+        """The tables of an epoch, checked against the metrics line."""
+        line = next((line for line in self.metrics() if line["epoch"] == epoch), None)
+        if line is None:
+            epochs = [line["epoch"] for line in self.metrics()]
+            known = f"1..{epochs[-1]}" if epochs else "none yet"
+            raise UserError(f"epoch {epoch}: not evaluated in {self.path}: its epochs are {known}")
+        path = self.predictions_path(epoch)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            raise DamagedFile(f"{path}: missing or unreadable") from None
+        if sha256(data) != line.get("predictions_sha256"):
+            raise DamagedFile(f"{path}: does not match its checksum")
+        return tables_from_bytes(data, str(path))
+
+    def append_metrics(self, line: Line) -> None:
+        append_metrics(self.metrics_path, line)
+
+    def drop_predictions_after(self, epoch: int) -> None:
+        for path in (self.path / "predictions").glob("epoch-*.npz"):
+            if int(path.stem.removeprefix("epoch-")) > epoch:
+                path.unlink()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for writing; refused while another process does. The lock ends with its process."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                owner = os.read(handle, 100).decode(errors="replace").strip() or "another process"
+                raise UserError(f"{self.path}: in use by {owner}; one process at a time trains a run") from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+
+def best_line(lines: list[Line]) -> Line | None:
+    """The evaluation with most correct GCD, then highest accuracy; the earliest of equals."""
+    return max(lines, key=lambda line: (line.get("n_correct", 0), line["accuracy"], -line["epoch"]), default=None)

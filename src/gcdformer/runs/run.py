@@ -1,0 +1,142 @@
+"""A run as a Python object: configuration, metrics, prediction tables, and its model, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gcdformer.data import Problem, Stream
+from gcdformer.errors import DamagedFile, UserError
+from gcdformer.evaluation import PredictionTable, Scores, score
+from gcdformer.numbers.encoding import Integers
+from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.metrics import Line
+from gcdformer.tasks.registry import task_digest
+
+if TYPE_CHECKING:
+    import pandas
+
+    from gcdformer.evaluation.predictor import Predictor
+
+
+class Run:
+    """A run folder, read. Files are read when they are asked for, so that a run in progress can be followed."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.folder = RunFolder(Path(path))
+        self.config, self.made_by = self.folder.read_config()
+        if self.made_by.get("task_sha256") != task_digest(self.config.task.task):
+            raise UserError(f"task: {self.config.task.task} is missing or has changed since {path} was started")
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @cached_property
+    def problem(self) -> Problem:
+        return Problem.of(self.config)
+
+    @property
+    def stream(self) -> Stream:
+        """The training examples, by number."""
+        return Stream.of(self.config, self.problem)
+
+    @property
+    def metrics(self) -> list[Line]:
+        """One mapping for each evaluation."""
+        return self.folder.metrics()
+
+    def metrics_frame(self) -> pandas.DataFrame:
+        """The metrics as a pandas DataFrame."""
+        import pandas
+        return pandas.DataFrame(self.metrics)
+
+    def epoch(self, checkpoint: str = "last") -> int:
+        """The evaluated epoch that `best`, `last` or a number means."""
+        lines = self.metrics
+        best = best_line(lines)
+        if best is None:
+            raise UserError(f"{self.path}: no epoch has been evaluated yet")
+        if checkpoint == "best":
+            return int(best["epoch"])
+        if checkpoint == "last":
+            return int(lines[-1]["epoch"])
+        return parse_epoch(checkpoint)
+
+    def prediction_tables(self, checkpoint: str | int = "last") -> dict[str, PredictionTable]:
+        """The tables `natural` and `stratified` of an epoch."""
+        self.require_gcd()
+        return self.folder.read_predictions(self.epoch(str(checkpoint)))
+
+    def scores(self, checkpoint: str | int = "last") -> Scores:
+        """The scores of an epoch, from its prediction tables."""
+        tables = self.prediction_tables(checkpoint)
+        return score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
+
+    def require_gcd(self) -> None:
+        if not self.problem.task.has_gcd:
+            raise UserError(f"{self.path}: prediction tables are for task 'gcd', not '{self.config.task.task}'")
+
+    def checkpoint_step(self, checkpoint: str = "last") -> int:
+        """The step of the checkpoint that `best`, `last` or an epoch means; damaged ones are passed over for `last`."""
+        from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+        steps = checkpoint_steps(self.path)
+        if not steps:
+            raise UserError(f"{self.path}: no checkpoint yet")
+        if checkpoint == "last":
+            problems = []
+            for step in reversed(steps):
+                try:
+                    load_checkpoint(self.path, step)
+                    return step
+                except DamagedFile as error:
+                    problems.append(str(error))
+            raise DamagedFile(problems[0])
+        per_epoch = self.config.training.steps_per_epoch
+        step = self.epoch(checkpoint) * per_epoch
+        if step not in steps:
+            kept = ", ".join(str(s // per_epoch) for s in steps if s % per_epoch == 0) or "none"
+            raise UserError(f"checkpoint {checkpoint}: its weights are not kept; epochs with weights: {kept}")
+        return step
+
+    def predictor(self, checkpoint: str | int = "last", *, device: str = "cpu", beam: int = 1) -> Predictor:
+        """The model of a checkpoint, to be asked in integers."""
+        import torch
+
+        from gcdformer.evaluation.predictor import Predictor
+        from gcdformer.models import build_model
+        from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, load_weights
+        step = self.checkpoint_step(str(checkpoint))
+        problem = self.problem
+        model = build_model(self.config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+        load_weights(model, load_checkpoint(self.path, step).model, checkpoint_path(self.path, step))
+        place = torch.device(device)
+        return Predictor(model.to(place).eval(), problem, place, beam)
+
+    @cached_property
+    def _last_predictor(self) -> Predictor:
+        return self.predictor()
+
+    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers) -> Integers:
+        """Predictions of the last checkpoint for arrays of operands; `UNREADABLE` where they are no integer."""
+        if self.problem.task.inputs != 2 or self.problem.task.outputs != 1:
+            raise UserError("predict(a, b) is for tasks with two operands and one answer, "
+                            f"not '{self.config.task.task}': use predictor().answers(questions)")
+        first, second = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
+        self.problem.check_questions(np.stack([first, second]))
+        return self._last_predictor.predict(first, second)
+
+
+def parse_epoch(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise UserError(f"checkpoint: 'best', 'last' or the number of an epoch, got '{text}'")
+    return int(text)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run folder."""
+    return Run(path)
