@@ -232,7 +232,7 @@ def test_an_unknown_task_is_named_and_the_known_ones_listed(name: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     for path in (tmp_path / "missing.py", tmp_path / "folder.py"):
-        with pytest.raises(UserError, match=re.escape(str(path))) as caught:
+        with pytest.raises(UserError, match=re.escape(f"no file {path}")) as caught:
             find_task(f"{path}:Mine")
         assert "\n" not in str(caught.value)
 

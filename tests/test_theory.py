@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import gcd, pi
 
 import numpy as np
@@ -57,34 +59,42 @@ def test_all_counts_add_up_to_all_pairs(maximum: int) -> None:
     assert sum(theory.count_pairs(maximum, k) for k in range(1, maximum + 1)) == maximum**2
 
 
-@PROPERTY
-@given(st.integers(1, 3000))
-def test_totient_sum_is_the_count_of_coprime_pairs(n: int) -> None:
-    sieve = theory.totient_sums(3000)
-    assert theory.totient_sum(n) == sieve[n]
-    if n <= M:
-        assert 2 * theory.totient_sum(n) - 1 == (ALL_GCDS[:n, :n] == 1).sum()
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(1, 3000), st.integers(1, 200))
-def test_recursion_equals_sieve(n: int, limit: int) -> None:
+@contextmanager
+def sieve_up_to(limit: int) -> Iterator[None]:
+    """Within it the sieve ends at `limit`, so that the recursion is used for small numbers too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(theory, "SIEVE_LIMIT", limit)
-        assert theory.totient_sum(n) == theory.totient_sums(3000)[n]
+        theory.totient_sums.cache_clear()
+        yield
+    theory.totient_sums.cache_clear()
+
+
+@PROPERTY
+@given(st.integers(1, M))
+def test_totient_sums_count_coprime_pairs(n: int) -> None:
+    coprime = int((ALL_GCDS[:n, :n] == 1).sum())
+    assert 2 * theory.totient_sums(n)(n) - 1 == coprime == theory.count_pairs(n, 1)
+
+
+@PROPERTY
+@given(st.integers(1, 3000), st.integers(1, 200))
+def test_recursion_equals_sieve(n: int, limit: int) -> None:
+    with sieve_up_to(limit):
+        assert theory.totient_sums(n)(n) == theory.totient_sieve(3000)[n]
 
 
 def test_recursion_equals_sieve_just_above_the_limit() -> None:
-    sieve = theory.totient_sums(theory.SIEVE_LIMIT + 3)
+    sieve = theory.totient_sieve(theory.SIEVE_LIMIT + 3)
+    phi = theory.totient_sums(theory.SIEVE_LIMIT + 3)
     for n in range(theory.SIEVE_LIMIT - 1, theory.SIEVE_LIMIT + 4):
-        assert theory.totient_sum(n) == sieve[n]
+        assert phi(n) == sieve[n]
 
 
 @pytest.mark.parametrize(("power", "value"), [(1, 32), (2, 3044), (6, 303_963_552_392), (7, 30_396_356_427_242),
                                               (9, 303_963_551_173_008_414)])
 def test_published_totient_sums(power: int, value: int) -> None:
     """OEIS A064018: the sum of Euler's totient up to 10^n; the last is beyond what float64 holds exactly."""
-    assert theory.totient_sum(10**power) == value
+    assert theory.count_pairs(10**power, 1) == 2 * value - 1
 
 
 def test_base_15_right_formula_and_paper_formula() -> None:
@@ -130,6 +140,7 @@ def test_the_formula_for_a_set_counts_the_powers_that_are_in_it() -> None:
     misses = [1 - 6 / pi**2 * (1 + 1 / 4 + 1 / 16), 1 - 6 / pi**2 * (1 + 1 / 9)]
     expected = 100 * (1 - pi**2 / 6 * misses[0] * misses[1])
     assert theory.paper_formula_for_set([1, 2, 3, 4]) == pytest.approx(expected, abs=1e-9)
+    assert theory.paper_formula_for_set([1, 2, 8]) == pytest.approx(600 / pi**2 * (1 + 1 / 4 + 1 / 64), abs=1e-9)
     assert theory.paper_formula_for_set([1]) == pytest.approx(600 / pi**2, abs=1e-9)
 
 

@@ -22,6 +22,7 @@ VERBS = {
     "evaluate": "accuracy, correct GCD, f(k) and its frequency for every k",
     "predict": "tokens, prediction and truth for some integers",
     "explain": "which rules a model follows, how well, and every exception",
+    "report": "one HTML page of a run, or of several compared",
     "theory": "accuracy of the rule model: exact, in the limit, by the paper's formula",
     "encode": "tokens of integers in base B",
     "sample": "write training examples to a file",

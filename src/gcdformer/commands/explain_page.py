@@ -13,50 +13,60 @@ from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
+from gcdformer.explanation.words import FORMS, exception_text, rule_words
 from gcdformer.numbers.theory import prime_factors
-
-FORMS = {"R": "R: products of primes of the base", "G": "G: products of primes of the base and of grokked small primes",
-         "U": "U: classes of multiples, each predicted by one of its elements", "none": "none of the paper's three forms"}
-RULES = {"deterministic": "one prediction f(k) for all pairs with GCD k",
-         "products": "D is all products of the learned prime powers",
-         "largest_divisor": "f(k) is the largest element of D that divides k",
-         "classes": "every class is predicted by one of its own elements"}
-U_RULES = RULES | {"deterministic": "one prediction a class, seldom two or three",
-                   "products": "the classes' labels E are all products of the learned prime powers",
-                   "largest_divisor": "k is predicted as the largest label in E that divides it"}
 
 
 def show_explanation(console: Console, found: Explanation, what: str) -> None:
     """The certificate."""
-    verdict = Text.assemble(("certified", "bold green")) if found.certified else Text("not certified", style="bold red")
-    console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
+    show_head(console, found, what)
     if found.exhaustive:
         console.print("a proof by enumeration: every pair was tried", style="green")
-    console.print(Text.assemble(("form   ", "dim"), FORMS[found.form]))
     console.print(Text.assemble(("why    ", "dim"), found.why))
-    console.print(known_text(found))
     console.print()
     console.print(share_grid(found, console.width))
     console.print()
-    for name, rule in found.rules.items():
-        show_rule(console, (U_RULES if found.form == "U" else RULES)[name], rule)
-    if found.being_learned:
-        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(found.being_learned)}"))
+    show_rules(console, found)
     if found.untested:
         console.print(Text.assemble(("  ? ", "yellow"), f"fewer than 30 pairs, not judged: {numbers(found.untested)}"))
     console.print()
-    for name, one in found.fidelity.items():
-        low, high = one.interval
-        exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
-        console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
-    console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
-                                f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
+    show_fidelity(console, found)
     if found.form == "U":
         show_classes(console, found)
     if found.counterexamples:
         shown = "; ".join(f"({e['a']}, {e['b']}) -> {e['prediction']}, not {e['rule']}" for e in found.counterexamples[:5])
         more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
         console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
+
+
+def show_short(console: Console, found: Explanation, what: str) -> None:
+    """The short form: what it knows, whether the rules hold, how much they tell."""
+    show_head(console, found, what)
+    show_rules(console, found)
+    show_fidelity(console, found)
+
+
+def show_head(console: Console, found: Explanation, what: str) -> None:
+    verdict = Text(found.verdict, style="bold green" if found.certified else "bold red")
+    console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
+    console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {FORMS[found.form]}"))
+    console.print(known_text(found))
+
+
+def show_rules(console: Console, found: Explanation) -> None:
+    for says, rule in rule_words(found):
+        show_rule(console, says, rule)
+    if found.being_learned:
+        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(found.being_learned)}"))
+
+
+def show_fidelity(console: Console, found: Explanation) -> None:
+    for name, one in found.fidelity.items():
+        low, high = one.interval
+        exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
+        console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
+    console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
+                                f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
 
 
 def known_text(found: Explanation) -> Text:
@@ -82,16 +92,6 @@ def show_rule(console: Console, says: str, rule: Rule) -> None:
     parts = [exception_text(one) for one in rule.exceptions]
     more = f" … {len(parts)} in all by --json" if len(parts) > 12 else ""
     console.print(Text("      " + "; ".join(parts[:12]) + more, style="dim"))
-
-
-def exception_text(one: dict[str, Any]) -> str:
-    if "expected" in one and "prediction" in one:
-        return f"f({one['k']}) = {one['prediction']}, not {one['expected']}"
-    if "frequency" in one:
-        return f"{one['k']}: {100 * one['frequency']:.0f} % {one['prediction']}, {one['values']} values"
-    if one["why"] == "in the wrong class":
-        return f"{one['k']} in the class of {one['class']}, not {one['expected']}"
-    return f"{one['k']} {one['why']}"
 
 
 def share_grid(found: Explanation, width: int) -> Table:

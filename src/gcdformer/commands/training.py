@@ -9,19 +9,20 @@ from rich.console import Console
 
 from gcdformer.commands.options import print_json
 from gcdformer.config import Config
+from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import best_line
 from gcdformer.runs.run import Run
 from gcdformer.training.learner import Diverged
 from gcdformer.training.session import train_session
 from gcdformer.training.signals import EXIT_INTERRUPTED
-from gcdformer.training.view import LiveView, PlainView, View, prediction_grid, shorten
+from gcdformer.training.view import LiveView, PlainView, View, prediction_grid
 
 EXIT_DIVERGED = 3
 
 
 def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: bool = False) -> int:
     """Train, then print the last evaluation; the exit code."""
-    console = Console()
+    console = Console(highlight=False)
     view: View
     if quiet:
         view = View()
@@ -42,26 +43,30 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
         print_json({"run": str(out), "ended": outcome.reason, "last": lines[-1] if lines else None,
                     "best_epoch": best["epoch"] if best else None})
     elif not quiet:
-        tell(run, console, live=isinstance(view, LiveView))
+        tell(run, console, live=isinstance(view, LiveView), interrupted=outcome.interrupted)
     return EXIT_INTERRUPTED if outcome.interrupted else 0
 
 
-def tell(run: Run, console: Console, *, live: bool) -> None:
-    """What the last evaluation says, and what to type next."""
+def tell(run: Run, console: Console, *, live: bool, interrupted: bool) -> None:
+    """What was learned in short, the report, and what to type next."""
     lines = run.metrics
     if not lines:
         console.print("no epoch was completed, so nothing was evaluated; "
                       f"gcdformer train --out {run.path} goes on, "
                       "a new run with a smaller --epoch-size evaluates earlier", highlight=False)
         return
-    last = lines[-1]
-    if "n_correct" in last:
+    if interrupted:
+        console.print(f"saved; go on with: gcdformer train --out {run.path}", highlight=False)
+        return
+    from gcdformer.commands.explain_page import show_short
+    from gcdformer.report.page import write_report
+    console.print()
+    if run.problem.task.has_gcd:
         if not live:
             console.print(prediction_grid(run.scores(), console.width))
-        frequencies = [one.frequency for one in run.scores().by_gcd.values()]
-        console.print(f"accuracy {last['accuracy']:.2f} % on natural pairs; {last['n_correct']} correct GCD of "
-                      f"{len(frequencies)}; mean frequency of f(k) {sum(frequencies) / len(frequencies):.3f}\n"
-                      f"D = {shorten(last['D'], 100)}", highlight=False)
-        console.print(f"ask it: gcdformer predict {run.path} 160 120", highlight=False)
+        show_short(console, explain_run(run), f"{run.path}, epoch {lines[-1]['epoch']}")
     else:
-        console.print(f"accuracy {last['accuracy']:.2f} %", highlight=False)
+        console.print(f"accuracy {lines[-1]['accuracy']:.2f} %", highlight=False)
+    write_report(run.path / "report.html", [run])
+    console.print(f"report  {run.path / 'report.html'}\nask it  gcdformer predict {run.path} "
+                  f"{' '.join(['160', '120', '7', '3'][:run.problem.task.inputs])}", highlight=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gcdformer.config import Config
+from gcdformer.config import Config, config_leaves
 from gcdformer.errors import UserError
 
 
@@ -112,3 +112,21 @@ def preset(name: str) -> Config:
     if name not in PRESETS:
         raise UserError(f"unknown preset '{name}': the presets are {', '.join(PRESETS)}")
     return PRESETS[name]()
+
+
+def repeat_command(config: Config, name: str) -> str:
+    """The command that trains this configuration again: the nearest preset, and a flag for each leaf that differs."""
+    leaves = [leaf for leaf in config_leaves() if leaf.section != "machine"]
+
+    def differing(start: Config) -> list[str]:
+        words = []
+        for leaf in leaves:
+            have, want = (getattr(getattr(c, leaf.section), leaf.name) for c in (start, config))
+            if have != want and want is not None:
+                words.append(leaf.flag if want is True else f"{leaf.flag} {want}")
+            elif have != want and leaf.section not in ("limits", "data"):
+                return ["?"] * 1000  # a preset that has what cannot be unset by a flag
+        return words
+
+    best = min(PRESETS, key=lambda key: len(differing(PRESETS[key]())))
+    return " ".join(["gcdformer train", best, f"--out runs/{name}", *differing(PRESETS[best]())])

@@ -87,6 +87,18 @@ class Explanation:
         return self.form != "none" and all(rule.holds for rule in self.rules.values()) and told.value >= CERTIFIED_FIDELITY
 
     @property
+    def verdict(self) -> str:
+        """Certified, or what is missing for it."""
+        if self.certified:
+            return "certified"
+        broken = [name.replace("_", " ") for name, rule in self.rules.items() if not rule.holds]
+        if self.form == "none":
+            return "not certified: no form fits"
+        if broken:
+            return f"not certified: exceptions to {', '.join(broken)}"
+        return f"not certified: fidelity below {100 * CERTIFIED_FIDELITY:.0f} %"
+
+    @property
     def prime_powers(self) -> dict[int, int]:
         """The learned primes, each with its highest power."""
         return learned_prime_powers(self.model.labels if self.form == "U" else self.correct)
@@ -108,6 +120,7 @@ class Explanation:
             "form": self.form,
             "why": self.why,
             "certified": self.certified,
+            "verdict": self.verdict,
             "exhaustive": self.exhaustive,
             "learned_prime_powers": {str(p): q for p, q in self.prime_powers.items()},
             "grokked": self.grokked,

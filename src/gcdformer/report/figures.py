@@ -1,0 +1,137 @@
+"""The figures, by matplotlib: learning curves with events, D over time, true against predicted.
+
+Each is a function of lines of metrics or tables. Ink is drawn in INK, which the page replaces by its own colour, so that one
+drawing serves light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from gcdformer.evaluation import PredictionTable
+from gcdformer.explanation.sieve import prime_power
+from gcdformer.explanation.timeline import Timeline
+
+Lines = list[dict[str, Any]]
+
+INK = "#123456"
+SOFT = "#234567"
+SERIES = ("#2a78c2", "#d9722e", "#2f9e6e", "#a855b5", "#c0392b", "#7a8b1f", "#1f9fb4", "#8a6d4b")
+STYLE: Any = {
+    "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "text.color": INK, "axes.labelcolor": INK,
+    "axes.edgecolor": SOFT, "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "grid.color": SOFT,
+    "grid.alpha": 0.18, "axes.spines.top": False, "axes.spines.right": False, "figure.facecolor": "none",
+    "axes.facecolor": "none", "legend.frameon": False, "svg.hashsalt": "gcdformer",
+}
+
+
+def curves(runs: Mapping[str, Lines], events: Timeline | None = None) -> Figure:
+    """Correct GCD, accuracy and loss over the epochs; one colour a run. Events mark the prime powers that were learned."""
+    with mpl.rc_context(STYLE):
+        has_gcd = any("n_correct" in line for lines in runs.values() for line in lines)
+        panels = [("n_correct", "correct GCD"), ("accuracy", "accuracy, %"), ("loss", "training loss")]
+        panels = panels if has_gcd else panels[1:]
+        figure = Figure(figsize=(8.6, 2.3 * len(panels)), layout="constrained")
+        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, (key, label) in zip(axes, panels, strict=True):
+            for (name, lines), colour in zip(runs.items(), SERIES * len(runs), strict=False):
+                points = [(line["epoch"], line[key]) for line in lines if line.get(key) is not None]
+                axis.plot([x for x, _ in points], [y for _, y in points], color=colour, linewidth=1.5, label=name,
+                          drawstyle="steps-post" if key == "n_correct" else "default",
+                          marker="o" if len(points) < 40 else None, markersize=2.5)
+            axis.set_ylabel(label)
+        axes[-1].set_xlabel("epoch")
+        if len(runs) > 1:
+            axes[0].legend(fontsize=8, loc="lower right")
+        if events is not None and has_gcd:
+            mark_events(axes[0], events)
+        return figure
+
+
+def mark_events(axis: Axes, events: Timeline) -> None:
+    """A thin line and a label where a prime power entered D for the first time."""
+    by_epoch: dict[int, list[int]] = {}
+    for q, epoch in events.prime_powers.items():
+        by_epoch.setdefault(epoch, []).append(q)
+    for epoch, powers in by_epoch.items():
+        axis.axvline(epoch, color=SOFT, linewidth=0.7, alpha=0.4, linestyle=":")
+        axis.annotate(", ".join(map(str, sorted(powers))), (epoch, 1.0), xycoords=("data", "axes fraction"), rotation=90,
+                      fontsize=7, ha="right", va="top", color=INK)
+
+
+def raster(lines: Lines) -> Figure:
+    """D over time: a row for each k, a column for each epoch; dark where k is correct, light where f(k) = k only."""
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        epochs = [line["epoch"] for line in lines]
+        picture = np.zeros((100, len(lines)))
+        for column, line in enumerate(lines):
+            for k in line.get("being_learned", []):
+                picture[k - 1, column] = 1
+            for k in line["D"]:
+                picture[k - 1, column] = 3 if prime_power(k) else 2
+        figure = Figure(figsize=(8.6, 5.2), layout="constrained")
+        axis = figure.subplots()
+        colours = ListedColormap(["#00000000", "#e0b84a", "#5aa9e6", "#1f5f99"])
+        axis.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, vmin=0, vmax=3,
+                    extent=(epochs[0] - 0.5, epochs[-1] + 0.5, 0.5, 100.5))
+        axis.set_xlabel("epoch")
+        axis.set_ylabel("k")
+        for value, label in ((3, "correct, a prime power"), (2, "correct"), (1, "being learned")):
+            axis.plot([], [], "s", color=colours(value), label=label)
+        figure.legend(loc="outside upper right", ncols=3, fontsize=8)
+        return figure
+
+
+def heat_map(table: PredictionTable) -> Figure:
+    """True k against predicted value, both up to 100; the share of each prediction by its strength. The last row holds
+    all that lies outside: larger values and unreadable ones."""
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        picture = np.zeros((101, 100))
+        for k, p, n in zip(table.gcd, table.prediction, table.count, strict=True):
+            if k <= 100:
+                picture[p - 1 if 1 <= p <= 100 else 100, k - 1] += n
+        picture /= np.maximum(picture.sum(0), 1)
+        figure = Figure(figsize=(6.2, 6.0), layout="constrained")
+        axis = figure.subplots()
+        shades = np.zeros((*picture.shape, 4))
+        diagonal = np.eye(101, 100, dtype=bool)
+        shades[..., :3] = np.where(diagonal[..., None], mpl.colors.to_rgb("#1f8f5f"), mpl.colors.to_rgb("#d9722e"))
+        shades[..., 3] = np.sqrt(picture)
+        axis.imshow(shades, origin="lower", interpolation="nearest", extent=(0.5, 100.5, 0.5, 101.5))
+        axis.set_xlabel("true GCD k")
+        axis.set_ylabel("prediction (top row: above 100 or unreadable)")
+        return figure
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """An inline SVG that takes its ink from the page's colours and says to screen readers what it shows."""
+    buffer = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg"):]
+    text = text.replace(INK, "var(--ink)").replace(SOFT, "var(--soft)")
+    text = re.sub(r'(width|height)="[\d.]+pt" ', "", text, count=2)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """The figure as a file, SVG or PNG by its ending, with dark ink on white."""
+    with mpl.rc_context(STYLE):
+        if path.suffix == ".svg":
+            buffer = io.StringIO()
+            figure.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None})
+            path.write_text(buffer.getvalue().replace(INK, "#222222").replace(SOFT, "#666666"), encoding="utf-8")
+        else:
+            figure.savefig(path, dpi=160, facecolor="white")

@@ -1,0 +1,181 @@
+"""`explain` for runs, CSVs and any function; timelines; checks on a live model; proofs by enumeration; the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import tiny_config
+from gcdformer import PredictionTable, Run, UserError, explain, train
+from gcdformer.cli import main
+from gcdformer.explanation.metamorphic import metamorphic_checks
+from gcdformer.explanation.rules import RuleModel
+from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.explanation.timeline import compare, timeline
+
+KNOWN = sorted(products({2: 4, 5: 25}, 100))
+
+
+def sieve(a: int, b: int) -> int:
+    """A model that follows the rules of base 10."""
+    found = largest_divisor(KNOWN, math.gcd(a, b))
+    assert found is not None
+    return found
+
+
+def run_cli(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def lines_of(*known: list[int]) -> list[dict[str, object]]:
+    return [{"epoch": epoch, "D": d} for epoch, d in enumerate(known, 1)]
+
+
+def test_any_function_is_explained_in_one_call() -> None:
+    found = explain(sieve, 10, pairs=20_000)
+    assert found.certified and found.form == "R" and found.correct == KNOWN
+    assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1.0)
+    exact = explain(np.gcd, 30, pairs=20_000)
+    assert len(exact.correct) == 100 and exact.form == "G" and exact.grokked[:2] == [7, 11]
+    assert explain(math.gcd, 30, pairs=5000).correct == exact.correct
+    strange = explain(lambda a, b: None if a % 2 else float("nan"), 10, pairs=5000)
+    assert strange.form == "none" and not strange.correct
+    with pytest.raises(UserError, match="base"):
+        explain(sieve)
+
+
+def test_a_table_is_explained() -> None:
+    rng = np.random.default_rng(0)
+    k = rng.integers(1, 101, 20_000)
+    b = rng.integers(1, 50, 20_000)
+    table = PredictionTable.of(k, k * b, np.array([sieve(int(x), int(x)) for x in k]))
+    found = explain(table, 10)
+    assert found.correct == KNOWN and set(found.fidelity) == {"pairs"} and found.maximum is None
+
+
+def test_all_pairs_are_a_proof() -> None:
+    found = explain(sieve, 10, maximum=120, exhaustive=True)
+    assert found.exhaustive and found.certified and found.fidelity["natural"].n == 120**2
+    assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1e-9)
+
+    def broken(a: int, b: int) -> int:
+        return 1 if (a, b) == (100, 100) else sieve(a, b)
+
+    assert explain(broken, 10, maximum=120, exhaustive=True).fidelity["natural"].agree == 120**2 - 1
+    with pytest.raises(UserError, match="exhaustive"):
+        explain(sieve, 10, maximum=10**6, exhaustive=True)
+
+
+def test_timeline_names_the_prime_power() -> None:
+    old = sorted(products({2: 4, 5: 5}, 100))
+    new = sorted(products({2: 4, 3: 3, 5: 5}, 100))
+    found = timeline(lines_of([1], old, old, old, old, new, sorted(set(new) - {15}), new))
+    assert [step.epoch for step in found.steps] == [1, 2, 6, 7, 8]
+    step = found.steps[2]
+    assert step.causes == {3: [k for k in new if k not in old]}
+    assert step.sentence().startswith("epoch 6: learned 3 -> 3, 6, 12, 15, 30, 60")
+    assert found.steps[3].left == [15] and found.steps[4].entered == [15]
+    assert found.stagnation == [(3, 5)]
+    assert found.first[15] == 6 and found.settled[15] == 8
+    assert found.prime_powers == {2: 2, 4: 2, 5: 2, 3: 6}
+    other = timeline(lines_of([1, 2], [1, 2, 3, 6]))
+    rows = compare({"one": found, "two": other})
+    assert rows[0] == {"prime_power": 2, "epochs": {"one": 2, "two": 1}}
+    assert {"prime_power": 5, "epochs": {"one": 2, "two": None}} in rows
+
+
+def test_checks_on_a_live_model() -> None:
+    model = RuleModel(tuple(KNOWN), {d: d for d in KNOWN}, 1)
+
+    def good(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.array([sieve(int(x), int(y)) for x, y in zip(a, b, strict=True)])
+
+    checks = {c.name: c for c in metamorphic_checks(good, model, 1_000_000, np.random.default_rng(0), 300)}
+    assert checks["swap"].rate == checks["sum"].rate == checks["common factor, as the rules say"].rate == 1
+    assert checks["operands up to 1,000"].rate == 1 and checks["common factor"].rate < 1
+
+    def lopsided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.where((a > b) & (a < 100_000), 1, good(a, b))
+
+    checks = {c.name: c for c in metamorphic_checks(lopsided, model, 1_000_000, np.random.default_rng(0), 2000)}
+    assert checks["swap"].rate < 1 and checks["operands up to 10,000"].rate < checks["operands up to 1,000,000"].rate
+    example = checks["swap"].examples[0]
+    assert example["pair"] == example["other_pair"][::-1] and example["prediction"] != example["other_prediction"]
+
+
+def test_explain_a_run(trained: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run_cli(capsys, "explain", trained.path, "--json")
+    values = json.loads(out)
+    assert code == 0 and {"D", "form", "why", "rules", "fidelity", "accuracy", "timeline"} <= set(values)
+    assert values["D"] == trained.metrics[-1]["D"] and set(values["fidelity"]) == {"natural", "stratified"}
+    _, out, _ = run_cli(capsys, "explain", trained.path, "--epoch", 1, "--json")
+    assert json.loads(out)["D"] == trained.metrics[0]["D"]
+    code, out, _ = run_cli(capsys, "explain", trained.path, "--html", tmp_path / "page.html", "--checks")
+    assert code == 0 and "f(k), k = 1 …" in out and "asked in other ways" in out and "fidelity, natural" in out
+    assert "What it knows" in (tmp_path / "page.html").read_text()
+    code, out, _ = run_cli(capsys, "explain", trained.path, trained.path)
+    assert code == 0 and "epoch at which each prime power was learned" in out
+
+
+def test_explain_all_pairs_of_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    train(tiny_config(maximum=60, max_epochs=1), tmp_path / "small")
+    code, out, _ = run_cli(capsys, "explain", tmp_path / "small", "--exhaustive", "--json")
+    values = json.loads(out)
+    assert code == 0 and values["exhaustive"] and values["fidelity"]["natural"]["n"] == 3600
+
+
+def write_csv(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_explain_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for k in list(range(1, 12)) * 40:
+        a, b = k, k * int(rng.integers(1, 1000))
+        rows.append(f"{sieve(a, b)},{b},x,{a}")
+    rows += ["1,12,x,12"] * 29 + [",7,x,7"]
+    path = write_csv(tmp_path / "p.csv", "prediction, B ,note,a\n" + "\n".join(rows) + "\n")
+    code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10, "--json")
+    values = json.loads(out)
+    assert code == 0 and values["D"] == [1, 2, 4, 5, 10] and set(values["fidelity"]) == {"pairs"}
+    assert 12 in values["untested"] and values["fidelity"]["pairs"]["n"] == 470
+    assert values["accuracy"]["predicted"] == pytest.approx(100 * 200 / 470)
+    assert any(example["prediction"] is None for example in values["counterexamples"])
+    code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10)
+    assert code == 0 and "fewer than 30 pairs" in out
+
+
+HEAD = "a,b,prediction\n"
+BAD_CSV = [
+    ("", "line 1"), ("a,b\n1,2\n", "prediction"), ("a,b,prediction,a\n", "exactly one column 'a'"), (HEAD, "no rows"),
+    (HEAD + "1,2,1\n-1,2,1\n", "line 3"), (HEAD + "0,2,1\n", "line 2"), (HEAD + "1,2\n", "line 2"),
+    (HEAD + "1,2,one\n", "line 2"), (HEAD + "1.5,2,1\n", "line 2"), (HEAD + "1,2,99999999999999999999\n", "line 2"),
+    (HEAD + "\n1,9999999999999999999,2\n", "line 3"),
+]
+
+
+@pytest.mark.parametrize(("text", "word"), BAD_CSV)
+def test_a_bad_csv_names_the_line(text: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path / "p.csv", text)
+    code, out, err = run_cli(capsys, "explain", "--predictions", path, "--base", 10)
+    assert code == 2 and out == "" and len(err.splitlines()) == 1 and word in err and "p.csv" in err
+
+
+def test_bad_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str], trained: Run) -> None:
+    path = write_csv(tmp_path / "p.csv", "a,b,prediction\n1,2,1\n")
+    binary = tmp_path / "b.csv"
+    binary.write_bytes(b"a,b,prediction\n\xff\xfe,1,1\n")
+    for words in (["explain"], ["explain", "--predictions", path], ["explain", trained.path, "--base", 10],
+                  ["explain", "--predictions", path, "--base", 10, "--checks"], ["explain", trained.path, "--epoch", 99],
+                  ["explain", "--predictions", tmp_path / "none.csv", "--base", 10], ["explain", "nowhere"],
+                  ["explain", "--predictions", binary, "--base", 10], ["explain", "--predictions", path, "--base", 1]):
+        code, out, err = run_cli(capsys, *words)
+        assert code == 2 and out == "" and len(err.splitlines()) == 1
