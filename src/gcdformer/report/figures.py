@@ -81,7 +81,7 @@ def raster(lines: Lines) -> Figure:
                 picture[k - 1, column] = 3 if prime_power(k) else 2
         figure = Figure(figsize=(8.6, 5.2), layout="constrained")
         axis = figure.subplots()
-        colours = ListedColormap(["#00000000", "#e0b84a", "#5aa9e6", "#1f5f99"])
+        colours = ListedColormap(["#00000000", "#e0b84a", "#8cc4f0", "#2f7fd0"])
         axis.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, vmin=0, vmax=3,
                     extent=(epochs[0] - 0.5, epochs[-1] + 0.5, 0.5, 100.5))
         axis.set_xlabel("epoch")
