@@ -34,7 +34,7 @@ def test_counts_of_pairs_equal_brute_force() -> None:
 
 
 @pytest.mark.parametrize("known", [{1}, {1, 2, 4, 8}, {1, 2, 4, 5, 10, 20, 25, 50, 100}, {7, 900, 1000}, {2000}, set(),
-                                   set(range(1, M + 1))], ids=str)
+                                   set(range(1, M + 1))], ids=lambda known: f"{len(known)} members")
 def test_exact_accuracy_equals_brute_force(known: set[int]) -> None:
     expected = 100 * np.isin(ALL_GCDS, sorted(known)).mean()
     assert theory.exact_accuracy(known, M) == pytest.approx(expected, abs=1e-10)

@@ -41,5 +41,5 @@ def run(args: argparse.Namespace) -> int:
     print(what)
     print(f"exact for M = {maximum:,}: {values['exact']:.4f} %")
     print(f"in the limit:       {values['limit']:.4f} %")
-    print(f"paper's formula:    {values['paper_formula']:.4f} %  (right for one prime, too high for several)")
+    print(f"paper's formula:    {values['paper_formula']:.4f} %  (right for one prime only)")
     return 0

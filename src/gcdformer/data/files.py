@@ -46,7 +46,12 @@ def write_text(stream: Stream, count: int, layout: str, file: IO[str]) -> None:
         for inputs, targets in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True):
             left = " ".join(words[token] for token in inputs if token)
             right = " ".join(words[token] for token in targets if token > 2)
-            file.write(f"V{problem.task.inputs} {left}\t{right}\n")
+            file.write(f"{prefix(problem.task.inputs)}{left}\t{prefix(problem.task.outputs)}{right}\n")
+
+
+def prefix(count: int) -> str:
+    """Int2Int's mark of an array of integers; a single one has none."""
+    return f"V{count} " if count > 1 else ""
 
 
 def write_parquet(stream: Stream, count: int, path: Path) -> None:
@@ -65,6 +70,8 @@ def write_parquet(stream: Stream, count: int, path: Path) -> None:
 
 def write_examples(stream: Stream, count: int, layout: str, path: Path) -> None:
     """`count` examples to a file in one of FORMATS."""
+    if layout not in FORMATS:
+        raise UserError(f"format: one of {', '.join(FORMATS)}, got '{layout}'")
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"out: {path} cannot be written: it must be a file in an existing folder")
     if layout == "parquet":

@@ -83,7 +83,11 @@ class Problem:
         return Batch(inputs, input_lengths, targets, lengths + 2)
 
     def decode_answers(self, tokens: Integers) -> tuple[Integers, Mask]:
-        return decode(tokens, self.base, self.task.outputs)
+        """Generated rows as integers; a row that does not end is no answer."""
+        values, readable = decode(tokens, self.base, self.task.outputs)
+        readable &= (tokens == END).any(1)
+        values[~readable] = 0
+        return values, readable
 
     def check_questions(self, questions: Integers) -> None:
         """A `UserError` for integers that the model cannot have positions for."""

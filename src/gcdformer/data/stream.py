@@ -32,6 +32,7 @@ class Stream:
         self.repeat_share = repeat_share
         self.repeat_size = repeat_size or DEFAULT_REPEAT_SIZE
         self._block: tuple[int, Integers] | None = None
+        self._source: tuple[int, Integers] | None = None
 
     @classmethod
     def of(cls, config: Config, problem: Problem) -> Stream:
@@ -41,12 +42,12 @@ class Stream:
 
     def examples(self, start: int, stop: int) -> Integers:
         """Questions number start..stop-1, (stop-start, inputs)."""
-        parts = []
+        parts = [np.empty((0, self.problem.task.inputs), dtype=np.int64)]
         for index in range(start // BLOCK, -(-stop // BLOCK)):
             first = index * BLOCK
             block = self.block(index)
             parts.append(block[max(start - first, 0):stop - first])
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.concatenate(parts)
 
     def block(self, index: int) -> Integers:
         """Questions number index*BLOCK .. (index+1)*BLOCK-1."""
@@ -84,13 +85,19 @@ class Stream:
             place, offset = divmod(position, BLOCK)
             source = place if turn == 0 or place == whole else int(self._order(turn, whole)[place])
             length = BLOCK if source < whole else budget - whole * BLOCK
-            block = self._fresh(Purpose.TRAINING, source)[:length]
+            block = self._source_block(source)[:length]
             if turn:
                 block = block_generator(self.seed, Purpose.RESHUFFLE, 1 + source, turn).permutation(block)
             take = min(length - offset, stop - start)
             parts.append(block[offset:offset + take])
             start += take
         return np.concatenate(parts)
+
+    def _source_block(self, index: int) -> Integers:
+        """A block of the first pass; the last one is kept, since a small budget is one block over and over."""
+        if self._source is None or self._source[0] != index:
+            self._source = (index, self._fresh(Purpose.TRAINING, index))
+        return self._source[1]
 
     def _order(self, turn: int, blocks: int) -> Integers:
         return block_generator(self.seed, Purpose.RESHUFFLE, 0, turn).permutation(blocks)

@@ -105,13 +105,15 @@ def encode_row(values: Sequence[int], base: int) -> list[int]:
 def decode(tokens: Integers, base: int, arity: int) -> tuple[Integers, Mask]:
     """Token rows to rows of integers (n, arity), and which rows are readable.
 
-    A row is read up to its first END, or its end. It is readable if it is exactly what `encode` would write
-    for some integers below 2^63 (no leading zeros, no -0, the right number of integers); others give zeros.
+    A row is read up to its first END, or its end; only padding may follow padding. It is readable if it is exactly what
+    `encode` would write for some integers below 2^63 (no leading zeros, no -0, the right number of integers); others give
+    zeros.
     """
     n, width = tokens.shape
     values = np.zeros((n, arity), dtype=np.int64)
     readable = np.ones(n, dtype=np.bool_)
     open_row = np.ones(n, dtype=np.bool_)
+    padded = np.zeros(n, dtype=np.bool_)
     column = np.full(n, -1, dtype=np.int64)
     digits = np.zeros(n, dtype=np.int64)
     sign = np.ones(n, dtype=np.int64)
@@ -128,6 +130,8 @@ def decode(tokens: Integers, base: int, arity: int) -> tuple[Integers, Mask]:
 
     for position in range(width):
         token = tokens[:, position]
+        padded |= open_row & (token == PAD)
+        readable[padded & (token != PAD)] = False
         open_row &= (token != END) & (token != PAD)
         signs = open_row & ((token == PLUS) | (token == MINUS))
         if signs.any():

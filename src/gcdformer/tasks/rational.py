@@ -34,6 +34,8 @@ class Comparison(FourOperands):
     name = "comparison"
 
     def answer(self, questions: Integers) -> Integers:
+        if questions.size and questions.max() >= 2**31:
+            questions = questions.astype(object)  # products of two such integers need Python's own
         a, b, c, d = questions.T
         return np.asarray(a * d < c * b, dtype=np.int64)[:, None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import sys
 from pathlib import Path
 
 from gcdformer.errors import UserError
@@ -28,7 +29,10 @@ def find_task(name: str) -> Task:
     path, colon, class_name = name.rpartition(":")
     if not colon or not path.endswith(".py"):
         raise UserError(f"unknown task '{name}': the tasks are {', '.join(TASKS)}, or path/to/file.py:Name")
-    return load_task_class(Path(path), class_name)()
+    try:
+        return load_task_class(Path(path), class_name)()
+    except TypeError as error:
+        raise UserError(f"task: {class_name} in {path} cannot be made without arguments: {error}") from error
 
 
 def load_task_class(path: Path, class_name: str) -> type[Task]:
@@ -37,10 +41,12 @@ def load_task_class(path: Path, class_name: str) -> type[Task]:
     spec = importlib.util.spec_from_file_location(f"gcdformer_user_task_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"task: {path} does not load: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"task: {path} does not load: {type(error).__name__}: {reason}") from error
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, Task)):
         raise UserError(f"task: {path} has no subclass of gcdformer.Task named '{class_name}'")
