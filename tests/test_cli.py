@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gcdformer import Run, __version__
+from gcdformer import Run, __version__, explain
 from gcdformer.cli import VERBS, main
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -104,11 +104,13 @@ def test_evaluate_and_predict(trained: Run, capsys: pytest.CaptureFixture[str], 
     _, out, _ = in_process(capsys, "predict", trained.path, 160, 120, 7, 21, "--json")
     first, second = json.loads(out)
     assert (first["question"], first["truth"], first["input_tokens"]) == ([160, 120], 40, "+ 1 6 0 + 1 2 0")
+    assert first["rule"] == explain(trained).answer(160, 120)
     assert second["truth"] == 7 and first["prediction"] == trained.predict([160], [120])[0]
     code, out, _ = in_process(capsys, "predict", trained.path, 160, 120)
-    assert "gcd(160, 120) = " in out and "tokens + 1 6 0 + 1 2 0" in out
+    assert "gcd(160, 120) = " in out and "the rules say" in out and "tokens + 1 6 0 + 1 2 0" in out
     result = command("predict", trained.path, "-", stdin="a,b\n160,120\n5,15\n")
-    assert result.stdout.splitlines()[0] == "a,b,prediction,truth" and result.stdout.splitlines()[2].endswith(",5")
+    assert result.stdout.splitlines()[0] == "a,b,prediction,truth,rule"
+    assert result.stdout.splitlines()[2].split(",")[3] == "5"
 
 
 def test_seen(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:

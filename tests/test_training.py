@@ -242,6 +242,12 @@ def test_init_from_starts_with_the_other_weights(tmp_path: Path, trained: Run) -
     source = load_checkpoint(trained.path, 60).model
     for name, tensor in load_checkpoint(other.path, 20).model.items():
         torch.testing.assert_close(tensor, source[name], atol=1e-6, rtol=1e-5)
+    gone = tmp_path / "gone"
+    train(tiny_config(max_epochs=1, seed=3), gone)
+    config = tiny_config(init_from=str(gone), max_epochs=1)
+    train(config, tmp_path / "heir")
+    gone.rename(tmp_path / "elsewhere")
+    assert len(train(config.replace(max_epochs=2), tmp_path / "heir").metrics) == 2
     with pytest.raises(UserError, match="does not fit"):
         train(tiny_config(init_from=str(trained.path), dim=8), tmp_path / "misfit")
 

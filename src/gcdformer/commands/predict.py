@@ -13,7 +13,9 @@ import numpy as np
 from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import UserError
+from gcdformer.explanation import RuleModel
 from gcdformer.numbers.encoding import END, Integers
+from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 
 
@@ -35,13 +37,15 @@ def run(args: argparse.Namespace) -> int:
     truths = run.problem.answer(questions)
     inputs, _ = run.problem.encode_questions(questions)
     words = run.problem.vocabulary.words
+    rules = rule_model(run, args.checkpoint)
     rows: list[dict[str, Any]] = []
     for index, question in enumerate(questions.tolist()):
         output = [token for token in tokens[index].tolist() if token != END]
         prediction = values[index].tolist() if readable[index] else None
         rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
                      "prediction": simple(prediction), "truth": simple(truths[index].tolist()),
-                     "right": prediction == truths[index].tolist()})
+                     "right": prediction == truths[index].tolist(),
+                     "rule": rules.answer(int(truths[index, 0])) if rules else None})
     if args.json:
         print_json(rows)
     elif args.integers == ["-"]:
@@ -50,6 +54,13 @@ def run(args: argparse.Namespace) -> int:
         for row in rows:
             tell(row, run.config.task.task)
     return 0
+
+
+def rule_model(run: Run, checkpoint: str) -> RuleModel | None:
+    """The rules of that checkpoint's evaluation; None for other tasks, and before the first epoch."""
+    if not run.problem.task.has_gcd or not run.metrics:
+        return None
+    return explain_run(run, checkpoint).model
 
 
 def simple(values: list[int] | None) -> Any:
@@ -63,13 +74,16 @@ def tell(row: dict[str, Any], task: str) -> None:
     verdict = "right" if row["right"] else f"wrong: it is {row['truth']}"
     print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}")
     print(f"  tokens {row['input_tokens']}  ->  {row['output_tokens']}")
+    if row["rule"] is not None:
+        agree = "as predicted" if row["rule"] == row["prediction"] else "not what it predicted"
+        print(f"  the rules say {row['rule']}, {agree}: the answer for the largest known divisor of both")
 
 
 def print_csv(rows: list[dict[str, Any]], arity: int) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([chr(ord("a") + i) for i in range(arity)] + ["prediction", "truth"])
+    writer.writerow([chr(ord("a") + i) for i in range(arity)] + ["prediction", "truth", "rule"])
     for row in rows:
-        answers = [row["prediction"], row["truth"]]
+        answers = [row["prediction"], row["truth"], row["rule"]]
         cells = [" ".join(map(str, x)) if isinstance(x, list) else "" if x is None else x for x in answers]
         writer.writerow([*row["question"], *cells])
 

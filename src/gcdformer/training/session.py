@@ -55,10 +55,10 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         check_start(config)
     with StopRequest() as stop, folder.locked(), view:
         config = agreed_config(folder, config) if folder.exists() else with_horizon(config, problem, device, view)
-        model = start_model(config, problem)
+        found = newest_checkpoint(folder, view)
+        model = new_model(config, problem) if found else start_model(config, problem)
         folder.write_config(config)
         trainer = Trainer(config, problem, model, device, folder, stop, view)
-        found = newest_checkpoint(folder, view)
         lines = keep_metrics(folder.metrics_path, found.state.step if found else 0)
         folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
         if found:
@@ -103,10 +103,15 @@ def agreed_config(folder: RunFolder, wanted: Config) -> Config:
     return stored.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
 
 
+def new_model(config: Config, problem: Problem) -> Seq2Seq:
+    """The model with weights from the seed."""
+    return build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
+                       seed=config.training.seed)
+
+
 def start_model(config: Config, problem: Problem) -> Seq2Seq:
-    """The model of a new run: from its seed, or from another run's last weights."""
-    model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
-                        seed=config.training.seed)
+    """The model a new run starts with: from its seed, or with another run's last weights."""
+    model = new_model(config, problem)
     if config.training.init_from is not None:
         source = Run(config.training.init_from)
         step = source.checkpoint_step()
