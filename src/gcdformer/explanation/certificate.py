@@ -236,12 +236,14 @@ def counted_accuracy(model: RuleModel, table: PredictionTable) -> float:
 def counterexamples(tables: dict[str, PredictionTable], model: RuleModel) -> list[dict[str, Any]]:
     """Example pairs on which the model disagrees with the rules, at most 100, spread over the k."""
     found: list[tuple[int, int, dict[str, Any]]] = []
+    seen: set[tuple[int, int]] = set()
     for name, table in tables.items():
         place: dict[int, int] = {}
         for row, a, b in zip(table.example_row, table.example_a, table.example_b, strict=True):
             k, prediction = int(table.gcd[row]), int(table.prediction[row])
             expected = model.answer(k)
-            if prediction != expected:
+            if prediction != expected and (int(a), int(b)) not in seen:
+                seen.add((int(a), int(b)))
                 place[k] = place.get(k, 0) + 1
                 found.append((place[k], k, {"a": int(a), "b": int(b), "gcd": k, "prediction": readable(prediction),
                                             "rule": expected, "set": name}))
