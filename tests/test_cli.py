@@ -97,6 +97,7 @@ def test_evaluate_and_predict(trained: Run, capsys: pytest.CaptureFixture[str], 
     _, out, _ = in_process(capsys, "evaluate", trained.path, "--json")
     values = json.loads(out)
     assert values["accuracy"] == trained.metrics[-1]["accuracy"] and values["n_correct"] == len(values["correct"])
+    assert values["loss"] == pytest.approx(trained.metrics[-1]["test_loss"])
     assert set(values["by_gcd"]) == {str(k) for k in range(1, 101)}
     assert set(values["by_gcd"]["1"]) >= {"prediction", "frequency", "accuracy"}
     code, out, _ = in_process(capsys, "evaluate", trained.path, "--checkpoint", "best", "--test-size", 100, "--beam", 2)
@@ -147,7 +148,7 @@ def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     code, out, _ = in_process(capsys, "predict", tmp_path / "run", 12, 30)
     assert code == 0 and out.startswith("ModularAddition(12, 30) = ")
     code, out, _ = in_process(capsys, "evaluate", tmp_path / "run", "--json")
-    assert set(json.loads(out)) == {"accuracy"}
+    assert set(json.loads(out)) == {"accuracy", "loss"}
 
 
 def test_bench(capsys: pytest.CaptureFixture[str]) -> None:

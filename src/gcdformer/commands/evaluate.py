@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
     epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
     sets = test_sets(config, run.problem, epoch)
+    loss = predictor.loss(next(iter(sets.values())))
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         tables = {}
@@ -42,18 +43,21 @@ def run(args: argparse.Namespace) -> int:
             predictor.on_batch = lambda done, bar=bar: progress.update(bar, completed=done)  # type: ignore[misc]
             if not run.problem.task.has_gcd:
                 accuracy = predictor.accuracy(questions)
-                print_json({"accuracy": accuracy}) if args.json else print(f"accuracy {accuracy:.2f} %")
+                if args.json:
+                    print_json({"accuracy": accuracy, "loss": loss})
+                else:
+                    print(f"accuracy {accuracy:.2f} %, loss {loss:.4f}")
                 return 0
             tables[name] = predictor.table(questions)
     scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
     if args.json:
-        print_json(scores.to_json())
+        print_json({**scores.to_json(), "loss": loss})
     else:
-        tell(scores)
+        tell(scores, loss)
     return 0
 
 
-def tell(scores: Scores) -> None:
+def tell(scores: Scores, loss: float) -> None:
     """The scores as a table of four columns of 25 k."""
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 1), header_style="dim")
@@ -73,4 +77,5 @@ def tell(scores: Scores) -> None:
     console.print(table)
     learning = f"; being learned: {', '.join(map(str, scores.being_learned))}" if scores.being_learned else ""
     console.print(f"accuracy {scores.accuracy:.2f} % natural, {scores.stratified_accuracy:.2f} % stratified; "
-                  f"{len(scores.correct)} correct GCD ({len(scores.modal)} with f(k) = k){learning}")
+                  f"loss {loss:.4f} a token on natural pairs")
+    console.print(f"{len(scores.correct)} correct GCD ({len(scores.modal)} with f(k) = k){learning}")
