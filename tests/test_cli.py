@@ -174,6 +174,9 @@ BAD = [
     ["theory", "--set", "1,,2"], ["theory", "--set", "0"], ["encode", "--base", 10, "x"], ["encode", "--base", 1, 5],
     ["encode", "--base", 10, 2**62 + 1], ["sample", "--count", 0], ["sample", "--format", "parquet"],
     ["sample", "--out", "/nowhere/at/all.csv"], ["sample", "--outcomes", "power"], ["describe", "papre"],
+    ["sample", "--out", "/proc/x.csv"], ["report", RUN, "--out", "/proc/x.html"],
+    ["report", RUN, "--figures", "pyproject.toml"],
+    ["train", "--out", "/proc/x", "--max-epochs", 1], ["predict", RUN, 1, 1, "--checkpoint", "\u00b2"],
     ["train", "--out", "pyproject.toml", "--max-epochs", 1], ["train", "--out", "x", "--threads", 0],
     ["train", "--out", "x", "--max-minutes", -1], ["train", "--out", "x", "--init-from", "nowhere", "--max-epochs", 1],
 ]

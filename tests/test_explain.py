@@ -121,6 +121,11 @@ def test_explain_a_run(trained: Run, capsys: pytest.CaptureFixture[str], tmp_pat
     assert "What it knows" in (tmp_path / "page.html").read_text()
     code, out, _ = run_cli(capsys, "explain", trained.path, trained.path)
     assert code == 0 and "epoch at which each prime power was learned" in out
+    train(tiny_config(task="comparison", max_epochs=1), tmp_path / "other")
+    code, _, err = run_cli(capsys, "explain", trained.path, tmp_path / "other")
+    assert code == 2 and "comparison" in err
+    code, _, err = run_cli(capsys, "explain", trained.path, "--epoch", 1, "--checkpoint", 2)
+    assert code == 2 and "give one" in err
 
 
 def test_explain_all_pairs_of_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

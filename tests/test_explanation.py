@@ -129,6 +129,61 @@ def test_a_planted_breach_is_never_certified(kind: str, seed: int) -> None:
         assert any(e["k"] == victim for e in broken) and any(e["gcd"] == victim for e in found.counterexamples)
 
 
+def table_with(changes: dict[int, dict[int, int]], known: set[int], pairs: int = 300) -> PredictionTable:
+    """A sieve's table in which some k have other answers: {k: {prediction: count}}."""
+    k = np.repeat(K, pairs)
+    predictions = np.repeat(sieve_answers(known), pairs)
+    for victim, counts in changes.items():
+        predictions[k == victim] = np.repeat(list(counts), list(counts.values()))
+    return PredictionTable.of(k, 2 * k, predictions, k)
+
+
+TEN = products({2: 64, 5: 25}, 100)
+SPOILED = {
+    "right for half, rubbish else": ({80: {80: 160, 7: 140}}, TEN),
+    "right for half, unreadable else": ({80: {80: 160, UNREADABLE: 140}}, TEN),
+    "1 is half learned": ({1: {1: 180, 3: 120}}, TEN),
+    "6 before 3": ({3: {3: 40, 1: 260}, 6: {6: 300}}, products({2: 2}, 100)),
+    "40 for 80 while 40 is 20": ({8: {8: 40, 4: 260}, 80: {40: 300}}, products({2: 4, 5: 5}, 100)),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_a_weak_k_excuses_nothing_else(case: str) -> None:
+    changes, known = SPOILED[case]
+    assert not explain_one(table_with(changes, known), 10).certified
+
+
+def test_what_a_certificate_needs() -> None:
+    table = table_with({}, TEN)
+    assert explain_one(table, 10).certified
+    natural = PredictionTable.of(np.ones(1000, dtype=np.int64), np.ones(1000, dtype=np.int64),
+                                 np.repeat([1, 3], [950, 50]))
+    low = explain_tables({"natural": natural, "stratified": table}, base=10, maximum=10**6)
+    assert low.verdict == "not certified: fidelity below 98 %"
+    few = explain_one(table_with({}, TEN, 2), 10)
+    assert few.correct == sorted(TEN) and "30 pairs" in few.verdict
+    row = np.ones(30, dtype=np.int64)
+    assert not explain_tables({"pairs": PredictionTable.of(row, row, row)}, base=10, maximum=None, least_pairs=30).certified
+
+
+@pytest.mark.parametrize("answer", [7, 200, UNREADABLE, 1])
+def test_constant_models(answer: int) -> None:
+    k = np.repeat(K, 300)
+    found = explain_one(PredictionTable.of(k, 2 * k, np.full(len(k), answer), k), 10)
+    assert found.form != "U" and found.certified == (answer == 1)
+    assert all(example["rule"] is None or example["rule"] > 0 for example in found.counterexamples)
+
+
+def test_a_class_must_be_predicted_by_its_own_elements() -> None:
+    labels = sieve_answers(products({2: 4, 5: 5}, 100))
+    k = np.repeat(K, 300)
+    for first, good in ((121, True), (120, False)):
+        f = np.array([{1: first, 2: 66, 4: 4, 5: 55, 10: 70, 20: 60}[int(e)] for e in labels])
+        found = explain_one(PredictionTable.of(k, 2 * k, np.repeat(f, 300), k), 10)
+        assert found.certified == good and (found.form == "U") == good
+
+
 def test_a_gcd_that_is_being_learned_is_no_breach() -> None:
     rng = np.random.default_rng(0)
     old, new = products({2: 4, 5: 5}, 100), products({2: 4, 3: 3, 5: 5}, 100)

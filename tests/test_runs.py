@@ -51,7 +51,9 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
         file.write(to_text({"step": 40})[:9])
     assert [line["step"] for line in read_metrics(path)] == [10, 20, 30]
     assert read_metrics(path)[0]["loss"] == 0.1 + 0.2
-    assert [line["step"] for line in keep_metrics(path, 20)] == [10, 20]
+    assert [line["step"] for line in keep_metrics(path, 2)] == [10, 20]
+    with pytest.raises(DamagedFile, match="2 whole lines"):
+        keep_metrics(path, 3)
     assert path.read_text() == to_text({"step": 10, "loss": 0.1 + 0.2}) + to_text({"step": 20, "loss": 0.1 + 0.2})
 
 

@@ -197,6 +197,10 @@ def test_a_loss_that_is_no_number_stops_the_run(
     assert result.returncode == 3
     assert "the loss is nan" in result.stderr and "Traceback" not in result.stderr
     assert checkpoint_steps(run.path) == [20, 40] and len(load_run(run.path).metrics) == 2
+    train(tiny_config(), tmp_path / "pending", StopAfter(20, while_evaluating=True))
+    poison(tmp_path / "pending", 20)
+    pending = command("train", "--out", tmp_path / "pending")
+    assert pending.returncode == 3 and "the test loss is nan" in pending.stderr and "Traceback" not in pending.stderr
     wild = command("train", "--out", tmp_path / "wild", "--lr", 10, "--clip", 0, "--warmup", 0, "--schedule", "constant",
                    "--max-epochs", 50, "--dim", 16, "--base", 10, "--batch-size", 16, "--epoch-size", 64, "--layers", 6,
                    "--test-size", 100, "--epsilon", "1e-30", "--beta2", 0, "--beta1", 0.99, "--threads", 1)
@@ -224,6 +228,23 @@ def test_damaged_checkpoint_is_passed_over_by_name(
         (checkpoint_path(path, step) / "state.json").unlink()
     result = command("train", "--out", path)
     assert result.returncode == 2 and "state.json" in result.stderr and "no checkpoint" in result.stderr
+
+
+def test_a_line_written_just_before_a_kill_is_not_written_twice(tmp_path: Path, trained: Run) -> None:
+    path = tmp_path / "run"
+    train(tiny_config(), path, StopAfter(20, while_evaluating=True))
+    first = trained.folder.metrics_path.read_text().splitlines(keepends=True)[0]
+    (path / "metrics.jsonl").write_text(first)  # as if killed between this line and its checkpoint
+    again = train(tiny_config(), path)
+    assert [line["epoch"] for line in again.metrics] == [1, 2, 3] and fingerprint(again) == fingerprint(trained)
+
+
+def test_a_damaged_checkpoint_does_not_push_out_a_whole_one(tmp_path: Path) -> None:
+    run = train(tiny_config(max_epochs=2), tmp_path / "run")
+    (checkpoint_path(run.path, 40) / "state.json").write_text("x")
+    train(tiny_config(keep_checkpoints=1, max_epochs=2), run.path, StopAfter(30))
+    assert 30 in checkpoint_steps(run.path) and 40 not in checkpoint_steps(run.path)
+    assert not list((run.path / "checkpoints").glob(".*"))
 
 
 def test_last_two_and_best_are_kept(tmp_path: Path) -> None:

@@ -69,12 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"gcdformer: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("gcdformer: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; say no more
         return 0
+    except OSError as error:
+        print(f"gcdformer: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gcdformer: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ class Config(Section):
         """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
 
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        with a recurrent family, the outcome law with another task than gcd.
+        with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law.
         """
         for both in ("dim", "heads", "layers"):
             if both in leaves:
@@ -220,6 +220,10 @@ class Config(Section):
             leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
         if leaves.get("task", "gcd") != "gcd":
             leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "mixture_share": None} | leaves
+        if "outcomes" in leaves:
+            leaves = {"alpha": None, "mixture_share": None} | leaves
+            if leaves["outcomes"] == "natural":
+                leaves = {"max_gcd": None} | leaves
         tree = self.model_dump()
         where = {leaf.name: leaf.section for leaf in config_leaves()}
         for name, value in leaves.items():

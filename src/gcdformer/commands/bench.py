@@ -24,6 +24,7 @@ from gcdformer.training.learner import Learner
 from gcdformer.training.session import start_model
 
 ROUNDS = 5
+WARM_STEPS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    default = fast().replace(operands="uniform", outcomes="natural", schedule="constant", horizon=None)
+    default = fast().replace(operands="uniform", outcomes="natural", schedule="constant", warmup=20)
     result = measure(config_from(args, default), args.seconds)
     if args.json:
         print_json(result)
@@ -120,7 +121,7 @@ def train_work(config: Config, problem: Problem, device: torch.device) -> Callab
 def evaluate_work(config: Config, problem: Problem, device: torch.device) -> Callable[[], int]:
     """Decode natural pairs with a model that has been trained a little, so that its answers end."""
     learner = Learner(config, problem, start_model(config, problem), device)
-    for step in range(30):
+    for step in range(WARM_STEPS if config.model.decoder_dim <= 128 else 30):
         learner.learn(step)
     predictor = Predictor(learner.model, problem, device)
     rng = block_generator(0, Purpose.CHECKS, 0)

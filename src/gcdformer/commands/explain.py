@@ -18,7 +18,7 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.runs.explain import explain_all_pairs, explain_run
+from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 
 
@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     runs = [Run(path) for path in args.run_folders]
     checkpoint = args.epoch or args.checkpoint or "last"
     first = runs[0]
-    first.require_gcd()
+    for one in runs:
+        one.require_gcd()
+    if args.epoch and args.checkpoint:
+        raise UserError("epoch and checkpoint say the same thing: give one")
     found = explain_exhaustively(first, checkpoint) if args.exhaustive else explain_run(first, checkpoint)
     history = timeline(line for line in first.metrics if line["epoch"] <= first.epoch(checkpoint))
     checks = run_checks(first, checkpoint, found) if args.checks else []
@@ -100,8 +103,7 @@ def explain_exhaustively(run: Run, checkpoint: str) -> Explanation:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"trying all pairs of 1..{maximum}", total=maximum * maximum)
-        return explain_all_pairs(run.predictor(checkpoint).predict, run.config.task.base, maximum,
-                                 run.config.evaluation.threshold, lambda done: progress.update(bar, completed=done))
+        return explain_run(run, checkpoint, exhaustive=True, on_chunk=lambda done: progress.update(bar, completed=done))
 
 
 def run_checks(run: Run, checkpoint: str, found: Explanation) -> list[Check]:

@@ -11,9 +11,8 @@ from rich.text import Text
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
-from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
-from gcdformer.explanation.words import FORMS, exception_text, rule_words
+from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
 from gcdformer.numbers.theory import prime_factors
 
 
@@ -70,14 +69,16 @@ def show_fidelity(console: Console, found: Explanation) -> None:
 
 
 def known_text(found: Explanation) -> Text:
-    """D, its prime powers first."""
-    groups = []
-    for p, top in found.prime_powers.items():
-        labels = found.model.labels if found.form == "U" else found.correct
-        powers = [q for q in labels if (prime_power(q) or (0, 0))[0] == p and q <= top]
-        groups.append("{" + ", ".join(map(str, [1, *powers])) + "}" + ("*" if found.base % p else ""))
-    name = "E" if found.form == "U" else "D"
-    text = Text.assemble((f"{name}      ", "dim"), " × ".join(groups) or "{1}" if found.correct else "empty",
+    """D (or E): as a product of sets of prime powers if it is one, else every element."""
+    sets = known_sets(found)
+    labels = found.model.labels if found.form == "U" else found.correct
+    if not labels:
+        shown = "empty"
+    elif sets is None:
+        shown = "{" + numbers(list(labels)) + "}"
+    else:
+        shown = " × ".join("{" + numbers(powers) + "}" + ("*" if found.base % p else "") for p, powers in sets) or "{1}"
+    text = Text.assemble((f"{'E' if found.form == 'U' else 'D'}      ", "dim"), shown,
                          f"   {len(found.correct)} correct GCD of {len(found.shares)}")
     if found.grokked:
         text.append(f"   * grokked: {numbers(found.grokked)}", style="cyan")

@@ -70,11 +70,10 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def config_from(args: argparse.Namespace, start: Config | None = None) -> Config:
-    """The preset (or `start`) with the flags applied. Limits that are given replace all of the preset's."""
+    """The preset (or `start`) with the flags applied. A limit of epochs or minutes replaces the preset's."""
     leaves = given(args)
-    limits = {leaf.name for leaf in config_leaves() if leaf.section == "limits"}
-    if limits & set(leaves):
-        leaves = dict.fromkeys(limits) | leaves
+    if {"max_epochs", "max_minutes"} & set(leaves):
+        leaves = {"max_epochs": None, "max_minutes": None} | leaves
     return (start or preset(getattr(args, "preset", None) or "fast")).replace(**leaves)
 
 

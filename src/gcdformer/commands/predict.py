@@ -12,7 +12,7 @@ import numpy as np
 
 from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json
 from gcdformer.config import LARGEST_INTEGER
-from gcdformer.errors import UserError
+from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.runs.explain import explain_run
@@ -60,7 +60,11 @@ def rule_model(run: Run, checkpoint: str) -> RuleModel | None:
     """The rules of that checkpoint's evaluation; None for other tasks, and before the first epoch."""
     if not run.problem.task.has_gcd or not run.metrics:
         return None
-    return explain_run(run, checkpoint).model
+    try:
+        return explain_run(run, checkpoint).model
+    except DamagedFile as error:
+        print(f"gcdformer: without the rules' answer: {error}", file=sys.stderr)
+        return None
 
 
 def simple(values: list[int] | None) -> Any:

@@ -19,6 +19,7 @@ from gcdformer.runs.run import Run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands")
+    parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH", help="up to where (default: last)")
     add_json(parser)
 
 
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"integers: this task takes {arity}, got {len(args.integers)}")
     wanted = np.array([parse_integer(word, "integers", 1, LARGEST_INTEGER) for word in args.integers], dtype=np.int64)
     size = run.config.training.batch_size
-    total = run.checkpoint_step() * size
+    total = run.checkpoint_step(args.checkpoint) * size
     stream, places, swapped = run.stream, [], []
     console = Console(stderr=True)
     blocks = range(-(-total // BLOCK))

@@ -38,7 +38,7 @@ def read_predictions(path: Path, unreadable: int) -> tuple[Integers, Integers, I
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     if not cells:
-        raise UserError(f"{path}: no rows below the header")
+        raise UserError(f"{path} line 2: no rows below the header")
     return to_arrays(cells, lines, path, unreadable)
 
 
@@ -56,9 +56,11 @@ def to_arrays(cells: list[list[str]], lines: list[int], path: Path, unreadable: 
         try:
             a[index], b[index] = int(first), int(second)
             predictions[index] = int(third) if third.strip() else unreadable
+            if predictions[index] != unreadable and abs(int(third)) > LARGEST_INTEGER:
+                raise ValueError
         except (ValueError, OverflowError):
             bad = next(cell for cell in (first, second, third) if not is_integer(cell))
-            raise UserError(f"{path} line {lines[index]}: an integer below 2^62, got '{bad[:50]}'") from None
+            raise UserError(f"{path} line {lines[index]}: an integer up to 2^62, got '{bad[:50]}'") from None
         if not (1 <= a[index] <= LARGEST_INTEGER and 1 <= b[index] <= LARGEST_INTEGER):
             bad = first if not 1 <= a[index] <= LARGEST_INTEGER else second
             raise UserError(f"{path} line {lines[index]}: a and b must be positive integers up to 2^62, got '{bad[:50]}'")

@@ -12,7 +12,7 @@ import torch
 
 from gcdformer.data.problem import Problem
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
-from gcdformer.models import Seq2Seq, generate, sequence_loss
+from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
 from gcdformer.numbers.encoding import Integers, Mask
 
 TOKENS_A_BATCH = 4096
@@ -26,12 +26,13 @@ class Stopped(Exception):
 class Predictor:
     """A model with its problem, on a device."""
 
-    def __init__(self, model: Seq2Seq, problem: Problem, device: torch.device, beam: int = 1,
+    def __init__(self, model: Seq2Seq, problem: Problem, device: torch.device, beam: int = 1, precision: str = "float32",
                  on_batch: Callable[[int], None] = lambda done: None) -> None:
         self.model = model
         self.problem = problem
         self.device = device
         self.beam = beam
+        self.precision = precision
         self.on_batch = on_batch
         """Called with the number of questions answered so far; it may raise `Stopped`."""
 
@@ -48,7 +49,8 @@ class Predictor:
             size = max(64, TOKENS_A_BATCH // int(lengths[order[min(start + 512, len(order) - 1)]]))
             rows = order[start:start + size]
             batch = torch.from_numpy(inputs[rows, :int(lengths[rows[-1]])]).to(self.device)
-            outputs[rows] = generate(self.model, batch, longest, self.beam).cpu().numpy()
+            with autocast(self.precision, self.device):
+                outputs[rows] = generate(self.model, batch, longest, self.beam).cpu().numpy()
             start += size
             self.on_batch(min(start, len(order)))
         self.model.train(was_training)
@@ -79,6 +81,7 @@ class Predictor:
             batch = self.problem.encode_batch(questions[start:start + 1000])
             inputs = torch.from_numpy(batch.inputs).to(self.device)
             targets = torch.from_numpy(batch.targets).to(self.device)
-            total += float(sequence_loss(self.model, inputs, targets, reduction="sum"))
+            with autocast(self.precision, self.device):
+                total += float(sequence_loss(self.model, inputs, targets, reduction="sum"))
             tokens += int((batch.target_lengths - 1).sum())
         return total / tokens

@@ -64,7 +64,7 @@ class PredictionTable:
 
     def counts_of(self, k: int) -> dict[int, int]:
         """How often each value was predicted for GCD k, most frequent first, ties by value."""
-        rows = np.flatnonzero(self.gcd == k)
+        rows = range(*np.searchsorted(self.gcd, [k, k + 1]).tolist())
         pairs = sorted(((int(self.prediction[i]), int(self.count[i])) for i in rows),
                        key=lambda pair: (-pair[1], pair[0]))
         return dict(pairs)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from gcdformer.config import Config, config_leaves
@@ -116,17 +117,20 @@ def preset(name: str) -> Config:
 
 def repeat_command(config: Config, name: str) -> str:
     """The command that trains this configuration again: the nearest preset, and a flag for each leaf that differs."""
-    leaves = [leaf for leaf in config_leaves() if leaf.section != "machine"]
-
-    def differing(start: Config) -> list[str]:
-        words = []
-        for leaf in leaves:
+    def words_from(start: Config) -> list[str] | None:
+        words: list[str] = []
+        for leaf in config_leaves():
             have, want = (getattr(getattr(c, leaf.section), leaf.name) for c in (start, config))
-            if have != want and want is not None:
-                words.append(leaf.flag if want is True else f"{leaf.flag} {want}")
-            elif have != want and leaf.section not in ("limits", "data"):
-                return ["?"] * 1000  # a preset that has what cannot be unset by a flag
+            if have == want or leaf.section == "machine" and leaf.name != "threads":
+                continue
+            if want is None and leaf.section != "limits":
+                return None  # what a preset has and no flag takes back
+            if isinstance(want, bool):
+                words.append(leaf.flag if want else leaf.flag.replace("--", "--no-", 1))
+            elif want is not None:
+                words += [leaf.flag, str(want)]
         return words
 
-    best = min(PRESETS, key=lambda key: len(differing(PRESETS[key]())))
-    return " ".join(["gcdformer train", best, f"--out runs/{name}", *differing(PRESETS[best]())])
+    found = {key: words for key in PRESETS if (words := words_from(PRESETS[key]())) is not None}
+    best = min(found, key=lambda key: len(found[key]))
+    return shlex.join(["gcdformer", "train", best, "--out", f"runs/{name}", *found[best]])

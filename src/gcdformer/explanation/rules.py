@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
+import numpy as np
+
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
+from gcdformer.numbers.encoding import Integers
 
 
 def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
@@ -53,6 +56,13 @@ class RuleModel:
     def answer(self, k: int) -> int:
         found = largest_divisor(self.labels, k)
         return self.fallback if found is None else self.answers[found]
+
+    def answers_to(self, gcds: Integers) -> Integers:
+        """The answers to many GCD at once."""
+        found = np.full(len(gcds), self.fallback, dtype=np.int64)
+        for label in sorted(self.labels):
+            found[gcds % label == 0] = self.answers[label]
+        return found
 
 
 @dataclass(frozen=True)
@@ -97,16 +107,16 @@ class Transition:
 
 
 def find_transition(shares: Shares, pairs: dict[int, int], model: RuleModel, threshold: float) -> Transition:
-    """The k being learned: f(k) = k but not often enough; or k whose predictions lie between the answer of the prime powers
-    that are wholly learned and that of those on their way (some k at 10 % at least). Without any on the way there is none.
+    """The k being learned: those whose predictions lie between the answer of what is wholly learned and larger divisors of
+    k that are on their way into D themselves (predicted right for 10 % of their pairs at least). Any other answer, beyond
+    chance, and it is a breach. Without anything on its way there is none.
     """
     known, limit = set(model.labels), max(shares, default=1)
     settled = known & products(learned_prime_powers(known), limit)
     coming = {k for k, s in shares.items() if k not in known and s.get(k, 0.0) >= 1 - threshold}
-    reachable = products(learned_prime_powers(known | coming), limit)
-    allowed = known | coming | reachable
-    learning = {k for k in coming if mode(shares[k]) == k}
-    for k in shares.keys() - known - learning:
+    allowed = known | coming
+    learning: set[int] = set()
+    for k in shares.keys() - known:
         old = largest_divisor(settled, k) or 1
         if largest_divisor(allowed, k) == old:
             continue
@@ -115,7 +125,8 @@ def find_transition(shares: Shares, pairs: dict[int, int], model: RuleModel, thr
         breaks = mode(s) != model.answer(k) or s[mode(s)] < threshold
         if breaks and wilson(round(between * pairs[k]), pairs[k])[1] >= threshold:
             learning.add(k)
-    return Transition(frozenset(learning), frozenset(reachable))
+    nearly = {k for k in coming & learning if mode(shares[k]) == k}
+    return Transition(frozenset(learning), frozenset(products(learned_prime_powers(known | nearly), limit)))
 
 
 def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
@@ -144,7 +155,7 @@ def check_products(known: Iterable[int], tested: Iterable[int], transition: Tran
 
 def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int]) -> Rule:
     """f(k) is what the rule model answers."""
-    exceptions = [{"k": k, "prediction": readable(mode(s)), "expected": model.answer(k), "frequency": s[mode(s)]}
+    exceptions = [{"k": k, "prediction": readable(mode(s)), "expected": readable(model.answer(k)), "frequency": s[mode(s)]}
                   for k, s in shares.items() if mode(s) != model.answer(k) and k not in excused]
     return Rule.of(exceptions, len(shares))
 
@@ -166,7 +177,7 @@ def check_classes(shares: Shares, classes: list[Class], model: RuleModel) -> Rul
             broken.add(k)
     for c in classes:
         value = c.prediction
-        if value in shares and value not in c.members or value <= 0 or value % c.label:
+        if value <= 0 or value % c.label or model.label(value) != c.label:
             exceptions.append({"k": c.label, "why": "predicted by no element of its class", "prediction": readable(value)})
             broken.update(c.members)
     return Rule.of(exceptions, len(shares), len(broken))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from gcdformer.explanation.sieve import components, prime_power
@@ -96,11 +95,12 @@ def timeline(lines: Iterable[Mapping[str, Any]]) -> Timeline:
 
 
 def causes(entered: list[int], since: Mapping[int, int]) -> dict[int, list[int]]:
-    """Each GCD that entered goes to the one of its prime powers that D has known for the shortest time, or not yet."""
+    """Each GCD that entered goes to the one of its prime powers that D has known for the shortest time; to itself if D
+    does not know them all."""
     found: dict[int, list[int]] = {}
     for k in entered:
         parts = components(k) or [1]
-        newest = max(parts, key=lambda q: (since.get(q, inf), q))
+        newest = max(parts, key=lambda q: (since[q], q)) if all(q in since for q in parts) else k
         found.setdefault(newest, []).append(k)
     return dict(sorted(found.items()))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
+from gcdformer.explanation.sieve import prime_power, products
 
 FORMS = {
     "R": "products of primes of the base",
@@ -41,3 +42,12 @@ def exception_text(one: dict[str, Any]) -> str:
     if one["why"] == "in the wrong class":
         return f"{one['k']} in the class of {one['class']}, not {one['expected']}"
     return f"{one['k']} {one['why']}"
+
+
+def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
+    """D (or E) as a product: for each learned prime its powers, from 1 on. None if it is no such product."""
+    labels = set(found.model.labels if found.form == "U" else found.correct)
+    limit = max(found.shares, default=1)
+    if labels != products(found.prime_powers, limit) & set(found.shares):
+        return None
+    return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]

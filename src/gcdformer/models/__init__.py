@@ -2,6 +2,6 @@
 
 from gcdformer.models.build import build_model, count_parameters, flops_per_example
 from gcdformer.models.generate import generate
-from gcdformer.models.interface import Seq2Seq, sequence_loss
+from gcdformer.models.interface import Seq2Seq, autocast, sequence_loss
 
-__all__ = ["Seq2Seq", "build_model", "count_parameters", "flops_per_example", "generate", "sequence_loss"]
+__all__ = ["Seq2Seq", "autocast", "build_model", "count_parameters", "flops_per_example", "generate", "sequence_loss"]

@@ -9,6 +9,7 @@ Shapes: N rows, S input positions, T output positions, D the decoder's width, V 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -48,6 +49,11 @@ class Seq2Seq(nn.Module, ABC):
         """Decoder states (N, T, D) under teacher forcing."""
         states, _ = self.advance(self.encode(inputs_NS), targets_NT)
         return states
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """bf16 matrix products if the precision says so; float32 as it is."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
 def sequence_loss(model: Seq2Seq, inputs_NS: Tensor, targets_NT: Tensor, *, reduction: str = "mean") -> Tensor:

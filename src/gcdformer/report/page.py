@@ -12,9 +12,8 @@ from gcdformer.errors import UserError
 from gcdformer.experiments.presets import repeat_command
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import mode, readable
-from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline, compare, timeline
-from gcdformer.explanation.words import FORMS, exception_text, rule_words
+from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
 from gcdformer.report import figures
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import best_line
@@ -30,8 +29,8 @@ def write_report(path: Path, runs: list[Run], checkpoint: str = "last") -> None:
     parts = []
     if len(runs) > 1:
         parts.append(comparison_section(runs))
-        parts += [f"<details><summary>{escape(run.path.name)}</summary>{run_sections(run, checkpoint)}</details>"
-                  for run in runs]
+        parts += [f"<details><summary>{escape(name)}</summary>{run_sections(run, checkpoint)}</details>"
+                  for name, run in named(runs).items()]
         title = f"{len(runs)} runs"
     else:
         parts.append(run_sections(runs[0], checkpoint))
@@ -42,7 +41,7 @@ def write_report(path: Path, runs: list[Run], checkpoint: str = "last") -> None:
 def write_figures(folder: Path, runs: list[Run], checkpoint: str = "last") -> list[Path]:
     """The figures of the report as SVG and PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {"curves": figures.curves({run.path.name: run.metrics for run in runs},
+    drawn = {"curves": figures.curves({name: run.metrics for name, run in named(runs).items()},
                                       timeline(runs[0].metrics) if len(runs) == 1 and has_gcd(runs[0]) else None)}
     if len(runs) == 1 and has_gcd(runs[0]):
         drawn["raster"] = figures.raster(runs[0].metrics)
@@ -61,6 +60,12 @@ def write_explanation(path: Path, found: Explanation, what: str, history: Timeli
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
+
+
+def named(runs: list[Run]) -> dict[str, Run]:
+    """Runs by the name of their folder, or by its path where names clash."""
+    names = [run.path.name for run in runs]
+    return {name if names.count(name) == 1 else str(run.path): run for name, run in zip(names, runs, strict=True)}
 
 
 def has_gcd(run: Run) -> bool:
@@ -141,14 +146,18 @@ def rule_item(says: str, holds: bool, share: float, exceptions: list[dict[str, A
 
 
 def known(found: Explanation) -> str:
-    """D or E as sets of prime powers."""
+    """D or E: as a product of sets of prime powers if it is one, else every element."""
     labels = found.model.labels if found.form == "U" else found.correct
-    sets = []
-    for p in found.prime_powers:
-        powers = ", ".join(map(str, [1, *(q for q in labels if (prime_power(q) or (0, 0))[0] == p)]))
-        sets.append(f'<span class="set{" grokked" if found.base % p else ""}">{{{powers}}}</span>')
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked else ""
-    return f"<b>{'E' if found.form == 'U' else 'D'}</b> = " + (" × ".join(sets) or "{1}" if labels else "empty") + note
+    sets = known_sets(found)
+    if not labels:
+        shown = "empty"
+    elif sets is None:
+        shown = f"{{{numbers(labels)}}}"
+    else:
+        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{numbers(powers)}}}</span>'
+                           for p, powers in sets) or "{1}"
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
+    return f"<b>{'E' if found.form == 'U' else 'D'}</b> = {shown}{note}"
 
 
 def grid(found: Explanation) -> str:
@@ -195,15 +204,15 @@ def timeline_section(history: Timeline) -> str:
 
 
 def comparison_section(runs: list[Run]) -> str:
-    plot = figure_section("Learning curves", figures.curves({run.path.name: run.metrics for run in runs}))
-    histories = {run.path.name: timeline(run.metrics) for run in runs if has_gcd(run)}
+    plot = figure_section("Learning curves", figures.curves({name: run.metrics for name, run in named(runs).items()}))
+    histories = {name: timeline(run.metrics) for name, run in named(runs).items() if has_gcd(run)}
     head = "".join(f"<th>{escape(name)}</th>" for name in histories)
     rows = "".join(f"<tr><th>{row['prime_power']}</th>" + "".join(
         f"<td>{'–' if epoch is None else epoch}</td>" for epoch in row["epochs"].values()) + "</tr>"
         for row in compare(histories))
-    finals = "".join(f"<tr><th>{escape(run.path.name)}</th><td>{run.metrics[-1]['epoch']}</td>"
+    finals = "".join(f"<tr><th>{escape(name)}</th><td>{run.metrics[-1]['epoch']}</td>"
                      f"<td>{run.metrics[-1]['accuracy']:.2f}</td><td>{run.metrics[-1].get('n_correct', '')}</td></tr>"
-                     for run in runs)
+                     for name, run in named(runs).items())
     return f"""<header><h1>{len(runs)} runs</h1></header>
 <section><div class="scroll"><table>
 <tr><th>run</th><th>epochs</th><th>accuracy, %</th><th>correct GCD</th></tr>{finals}</table></div></section>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 def checkpoint_steps(folder: Path) -> list[int]:
     """The steps that have a checkpoint, whole or damaged, in order."""
     found = [path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*")]
-    return sorted(int(name) for name in found if name.isdigit())
+    return sorted(int(name) for name in found if name.isdecimal())
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
@@ -86,3 +87,12 @@ def prune_checkpoints(folder: Path, keep: int, also: set[int]) -> None:
     for step in steps[:-keep]:
         if step not in also:
             remove_folder(checkpoint_path(folder, step))
+
+
+def drop_checkpoints_after(folder: Path, step: int) -> None:
+    """Remove damaged checkpoints that were passed over, and what an interrupted save or removal left behind."""
+    for later in checkpoint_steps(folder):
+        if later > step:
+            remove_folder(checkpoint_path(folder, later))
+    for left in (folder / "checkpoints").glob(".step-*"):
+        shutil.rmtree(left, ignore_errors=True)

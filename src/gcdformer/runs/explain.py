@@ -27,11 +27,14 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
 
     `target` is a run (or its folder), a prediction table with its base, or any function predict(a, b) with its base: it
     is called with two arrays if it takes them, else pair by pair; None and NaN count as unreadable. A function is tried
-    on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if `exhaustive`.
+    on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if `exhaustive`. A run has its own
+    base, maximum and threshold.
     """
     if isinstance(target, str | Path):
         target = Run(target)
     if isinstance(target, Run):
+        if base not in (None, target.config.task.base):
+            raise UserError(f"base: the run's is {target.config.task.base}, not {base}")
         return explain_run(target, checkpoint, exhaustive=exhaustive)
     if base is None:
         raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
@@ -48,12 +51,13 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     return explain_tables(tables, base=base, maximum=maximum, threshold=threshold)
 
 
-def explain_run(run: Run, checkpoint: str | int = "last", *, exhaustive: bool = False) -> Explanation:
+def explain_run(run: Run, checkpoint: str | int = "last", *, exhaustive: bool = False,
+                on_chunk: Callable[[int], None] = lambda done: None) -> Explanation:
     """A run's epoch from its saved tables; or, if `exhaustive`, its checkpoint's model on all pairs."""
     base, maximum, threshold = run.config.task.base, run.config.task.maximum, run.config.evaluation.threshold
     if exhaustive:
         run.require_gcd()
-        return explain_all_pairs(run.predictor(checkpoint).predict, base, maximum, threshold)
+        return explain_all_pairs(run.predictor(checkpoint).predict, base, maximum, threshold, on_chunk)
     return explain_tables(run.prediction_tables(checkpoint), base=base, maximum=maximum, threshold=threshold)
 
 
@@ -99,6 +103,8 @@ def to_integer(value: Any) -> int:
     """An answer as an integer; UNREADABLE for None, NaN, fractions and what int64 cannot hold."""
     if value is None or value != value:
         return UNREADABLE
+    if isinstance(value, str):
+        value = int(value) if value.strip().isdecimal() else None
     try:
         whole = int(value)
     except (TypeError, ValueError, OverflowError):

@@ -106,7 +106,8 @@ class RunFolder:
 
     def drop_predictions_after(self, epoch: int) -> None:
         for path in (self.path / "predictions").glob("epoch-*.npz"):
-            if int(path.stem.removeprefix("epoch-")) > epoch:
+            number = path.stem.removeprefix("epoch-")
+            if number.isdecimal() and int(number) > epoch:
                 path.unlink()
 
     @contextmanager

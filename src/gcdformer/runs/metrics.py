@@ -50,22 +50,17 @@ def append_metrics(path: Path, line: Line) -> None:
         os.fsync(file.fileno())
 
 
-def keep_metrics(path: Path, last_step: int) -> list[Line]:
-    """Drop what was written after a checkpoint (it will be written again) and any line that was cut off."""
+def keep_metrics(path: Path, count: int) -> list[Line]:
+    """Keep the first `count` lines, those that a checkpoint knows of; what came after it will be written again."""
     if not path.exists():
+        if count:
+            raise DamagedFile(f"{path}: missing, although {count} epochs were evaluated")
         return []
     text = path.read_bytes().decode("ascii", errors="replace")
-    kept: list[Line] = []
-    for number, row in enumerate(text.split("\n")[:-1], 1):
-        try:
-            line = from_text(row, f"{path} line {number}")
-        except DamagedFile:
-            if kept and kept[-1]["step"] >= last_step:
-                break  # past the checkpoint: will be written again
-            raise
-        if line["step"] > last_step:
-            break
-        kept.append(line)
+    rows = text.split("\n")[:-1][:count]
+    if len(rows) < count:
+        raise DamagedFile(f"{path}: has {len(rows)} whole lines, although {count} epochs were evaluated")
+    kept = [from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)]
     wanted = "".join(map(to_text, kept))
     if wanted != text:
         replace_file(path, wanted.encode("ascii"))

@@ -115,7 +115,7 @@ class Run:
         model = build_model(self.config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
         load_weights(model, load_checkpoint(self.path, step).model, checkpoint_path(self.path, step))
         place = torch.device(device)
-        return Predictor(model.to(place).eval(), problem, place, beam)
+        return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision)
 
     @cached_property
     def _last_predictor(self) -> Predictor:
@@ -132,7 +132,7 @@ class Run:
 
 
 def parse_epoch(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UserError(f"checkpoint: 'best', 'last' or the number of an epoch, got '{text}'")
     return int(text)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
-from gcdformer.models import Seq2Seq, sequence_loss
+from gcdformer.models import Seq2Seq, autocast, sequence_loss
 from gcdformer.training.optimizer import build_optimizer
 from gcdformer.training.schedules import learning_rate
 
 
 class Diverged(Exception):
-    """The loss is no longer a number."""
+    """The loss or its gradient is no longer a number."""
 
 
 class Learner:
@@ -36,20 +35,15 @@ class Learner:
         rate = learning_rate(training, step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with self.autocast():
+        with autocast(training.precision, self.device):
             loss = sequence_loss(self.model, inputs, targets)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise Diverged(f"the loss is {value} at step {step}")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if training.clip:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.clip or math.inf))
+        if not math.isfinite(norm):
+            raise Diverged(f"the norm of the gradient is {norm} at step {step}")
         self.optimizer.step()
         return value, rate
-
-    def autocast(self) -> AbstractContextManager[object]:
-        """bf16 matrix products, if the configuration says so."""
-        if self.training.precision == "bf16":
-            return torch.autocast(self.device.type, dtype=torch.bfloat16)
-        return nullcontext()

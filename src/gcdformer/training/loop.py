@@ -6,6 +6,7 @@ step. So a run that is stopped anywhere, by a signal or by `kill -9`, goes on bi
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from time import perf_counter
 
@@ -20,7 +21,7 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
-from gcdformer.training.learner import Learner
+from gcdformer.training.learner import Diverged, Learner
 from gcdformer.training.optimizer import load_optimizer, optimizer_tensors
 from gcdformer.training.schedules import learning_rate
 from gcdformer.training.signals import StopRequest
@@ -89,20 +90,22 @@ class Trainer:
             if self.stop.received is not None:
                 raise Stopped
 
-        predictor = Predictor(self.learner.model, self.problem, self.device, on_batch=progress)
+        predictor = Predictor(self.learner.model, self.problem, self.device,
+                              precision=self.config.training.precision, on_batch=progress)
         tables: dict[str, PredictionTable] = {}
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
                       "loss": self.state.loss_sum / self.state.loss_count,
                       "learning_rate": learning_rate(self.config.training, self.state.step - 1)}
-        with self.learner.autocast():
-            line["test_loss"] = predictor.loss(next(iter(sets.values())))
-            if self.problem.task.has_gcd:
-                for name, pairs in sets.items():
-                    tables[name] = predictor.table(pairs)
-                    done += len(pairs)
-            else:
-                line["accuracy"] = predictor.accuracy(sets["test"])
+        line["test_loss"] = predictor.loss(next(iter(sets.values())))
+        if not math.isfinite(line["test_loss"]):
+            raise Diverged(f"the test loss is {line['test_loss']} at step {self.state.step}")
+        if self.problem.task.has_gcd:
+            for name, pairs in sets.items():
+                tables[name] = predictor.table(pairs)
+                done += len(pairs)
+        else:
+            line["accuracy"] = predictor.accuracy(sets["test"])
         scores = None
         if tables:
             scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)

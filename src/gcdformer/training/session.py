@@ -22,6 +22,7 @@ from gcdformer.runs.checkpoint import (
     Checkpoint,
     checkpoint_path,
     checkpoint_steps,
+    drop_checkpoints_after,
     load_checkpoint,
     load_weights,
 )
@@ -59,7 +60,8 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         model = new_model(config, problem) if found else start_model(config, problem)
         folder.write_config(config)
         trainer = Trainer(config, problem, model, device, folder, stop, view)
-        lines = keep_metrics(folder.metrics_path, found.state.step if found else 0)
+        lines = keep_metrics(folder.metrics_path, found.state.evaluations if found else 0)
+        drop_checkpoints_after(out, found.state.step if found else 0)
         folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
         if found:
             load_weights(model, found.model, checkpoint_path(out, found.state.step))

@@ -29,9 +29,6 @@ class View:
     """Shows nothing; the base of those that do."""
 
     config: Config
-    began: float
-    began_seconds: float
-    began_step: int
 
     def __enter__(self) -> View:
         return self
