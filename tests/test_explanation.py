@@ -175,6 +175,13 @@ def test_constant_models(answer: int) -> None:
     assert all(example["rule"] is None or example["rule"] > 0 for example in found.counterexamples)
 
 
+def test_one_odd_answer_does_not_make_a_model_of_classes() -> None:
+    known = products({2: 4, 5: 25}, 100)
+    found = explain_one(table_with({100: {200: 300}}, known), 10)
+    assert found.form == "R" and not found.certified
+    assert found.rules["largest_divisor"].exceptions[0]["prediction"] == 200
+
+
 def test_a_class_must_be_predicted_by_its_own_elements() -> None:
     labels = sieve_answers(products({2: 4, 5: 5}, 100))
     k = np.repeat(K, 300)

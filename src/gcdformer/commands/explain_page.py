@@ -117,9 +117,11 @@ def share_grid(found: Explanation, width: int) -> Table:
 
 
 def show_classes(console: Console, found: Explanation) -> None:
-    table = Table(box=None, padding=(0, 2), header_style="dim")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in ("class", "predicted", "share", "values", "bits", "members"):
-        table.add_column(title, justify="left" if title == "members" else "right", no_wrap=title == "members")
+        members = title == "members"
+        table.add_column(title, justify="left" if members else "right", no_wrap=True,
+                         min_width=None if members else len(title))
     for one in found.classes:
         table.add_row(str(one.label), str(readable(one.prediction)), f"{one.shares[one.prediction]:.2f}", str(one.values),
                       f"{one.entropy:.2f}", numbers(list(one.members), 12))

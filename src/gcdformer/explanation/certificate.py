@@ -36,6 +36,8 @@ from gcdformer.numbers.theory import exact_accuracy
 
 FITS = 0.9
 """Share of k that must obey each rule for a form to be the model's form. A rule *holds* only without exception."""
+ODD_ONES = 0.03
+"""Share of k that another element of their class may stand for before the form is U; fewer are exceptions to R or G."""
 CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
 LEAST_PAIRS = 30
@@ -207,8 +209,8 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
            by_class: RuleModel) -> tuple[str, str]:
     """The form that fits, and why in a sentence.
 
-    R or G if D explains at least nine tenths of the k under each rule; U if the classes do, some class is predicted by
-    another element than its smallest, and the classes explain more than D does.
+    R or G if D explains at least nine tenths of the k under each rule; U if the classes do, more than three in a hundred k
+    are in classes predicted by another element than the smallest, and the classes explain more than D does.
     """
     if not shares:
         return "none", "no GCD was tested often enough"
@@ -218,7 +220,8 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
     share, class_share = rules[weakest].share, class_rules[class_weakest].share
     elsewhere = sum(by_class.answers[e] != e for e in by_class.labels)
     some_classes = 1 < len(by_class.labels) < FITS * tested
-    if some_classes and elsewhere and class_share >= FITS and class_share > share:
+    moved = sum(by_class.answers[by_class.label(k)] != by_class.label(k) for k in shares)
+    if some_classes and moved > ODD_ONES * tested and class_share >= FITS and class_share > share:
         return "U", (f"{len(by_class.labels)} classes of multiples are each predicted the same, {elsewhere} of them by "
                      f"another element than the smallest; {class_share:.0%} of the k obey the weakest rule, {class_weakest}")
     if correct and share >= FITS:
