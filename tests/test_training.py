@@ -19,6 +19,7 @@ from conftest import tiny_config
 from gcdformer import Config, Run, UserError, load_run, preset, train
 from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps, load_checkpoint
 from gcdformer.training.schedules import learning_rate
+from gcdformer.training.session import train_session
 from gcdformer.training.view import View
 
 CLOCK = {"seconds", "throughput"}
@@ -140,6 +141,16 @@ def test_signals_save_and_exit_with_75(number: signal.Signals, tmp_path: Path) -
     assert f"interrupted by {number.name}" in rest
     run = load_run(tmp_path / "run")
     assert run.checkpoint_step() % run.config.training.steps_per_epoch or run.metrics
+
+
+def test_a_signal_while_the_speed_is_measured_leaves_nothing(tmp_path: Path) -> None:
+    class StopAtOnce(View):
+        def note(self, message: str) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    outcome = train_session(tiny_config(schedule="cosine", max_epochs=None, max_minutes=1.0), tmp_path / "run", StopAtOnce())
+    assert outcome.interrupted and "nothing is saved" in outcome.reason
+    assert not (tmp_path / "run" / "config.toml").exists()
 
 
 def test_raising_a_limit_extends_a_finished_run(tmp_path: Path) -> None:

@@ -25,17 +25,17 @@ from gcdformer.training.session import start_model
 
 ROUNDS = 5
 WARM_STEPS = 200
+DEFAULTS = fast().replace(operands="uniform", outcomes="natural", schedule="constant", warmup=20)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=number, default=20.0, metavar="N", help="how long to measure (default: 20)")
     add_json(parser)
-    add_config_flags(parser)
+    add_config_flags(parser, defaults=DEFAULTS)
 
 
 def run(args: argparse.Namespace) -> int:
-    default = fast().replace(operands="uniform", outcomes="natural", schedule="constant", warmup=20)
-    result = measure(config_from(args, default), args.seconds)
+    result = measure(config_from(args, DEFAULTS), args.seconds)
     if args.json:
         print_json(result)
         return 0

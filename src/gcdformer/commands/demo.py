@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=None, metavar="DIR",
                         help="run folder (default: a new one, runs/demo, runs/demo-2, ...)")
     add_json(parser)
-    add_config_flags(parser)
+    add_config_flags(parser, defaults=demo())
 
 
 def run(args: argparse.Namespace) -> int:

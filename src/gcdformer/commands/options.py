@@ -14,8 +14,10 @@ from gcdformer.experiments.presets import PRESETS, preset
 BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
 
 
-def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None = None) -> None:
-    """A flag for each leaf of the schema (or for some of them), grouped by section."""
+def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None = None,
+                     defaults: Config | None = None) -> None:
+    """A flag for each leaf of the schema (or for some of them), grouped by section; `defaults` are shown in the help."""
+    shown = (defaults or preset("fast")).model_dump()
     wanted = None if only is None else set(only)
     groups: dict[str, Any] = {}
     for leaf in config_leaves():
@@ -23,7 +25,7 @@ def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None
             continue
         if leaf.section not in groups:
             groups[leaf.section] = parser.add_argument_group(leaf.section)
-        add_flag(groups[leaf.section], leaf)
+        add_flag(groups[leaf.section], leaf, shown[leaf.section][leaf.name])
     if wanted is None:
         for name, meaning in BOTH_SIDES.items():
             groups["model"].add_argument(f"--{name}", dest=f"config.{name}", type=int, metavar="N",
@@ -31,9 +33,9 @@ def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None
                                          help=f"{meaning} of encoder and decoder")
 
 
-def add_flag(group: Any, leaf: Leaf) -> None:
-    common = {"dest": f"config.{leaf.name}", "default": argparse.SUPPRESS,
-              "help": (leaf.info.description or "").replace("%", "%%")}
+def add_flag(group: Any, leaf: Leaf, shown: Any) -> None:
+    text = (leaf.info.description or "") + ("" if shown is None else f" (default: {shown})")
+    common = {"dest": f"config.{leaf.name}", "default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
     if leaf.kind is bool:
         group.add_argument(leaf.flag, action=argparse.BooleanOptionalAction, **common)
     elif leaf.choices:

@@ -15,16 +15,18 @@ from gcdformer.errors import UserError
 LEAVES = ("task", "base", "maximum", "operands", "outcomes", "max_gcd", "alpha", "mixture_share", "budget",
           "repeat_share", "repeat_size", "seed")
 
+DEFAULTS = Config().replace(operands="uniform", outcomes="natural")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=whole_number, default=1000, metavar="N", help="examples (default: 1000)")
     parser.add_argument("--format", choices=FORMATS, default="csv", help="csv (default), parquet or int2int text")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: standard output)")
-    add_config_flags(parser, LEAVES)
+    add_config_flags(parser, LEAVES, DEFAULTS)
 
 
 def run(args: argparse.Namespace) -> int:
-    config = config_from(args, Config().replace(operands="uniform", outcomes="natural"))
+    config = config_from(args, DEFAULTS)
     if args.count < 1:
         raise UserError(f"count: at least 1, got {args.count}")
     stream = Stream.of(config, Problem.of(config))

@@ -10,7 +10,7 @@ from rich.console import Console
 from gcdformer.commands.options import print_json
 from gcdformer.config import Config
 from gcdformer.runs.explain import explain_run
-from gcdformer.runs.folder import best_line
+from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.run import Run
 from gcdformer.training.learner import Diverged
 from gcdformer.training.session import train_session
@@ -36,6 +36,9 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
         print(f"gcdformer: {error}; the run stops, its last good checkpoint in {out} is kept; "
               "a new run with a lower --lr or a smaller --clip may do better", file=sys.stderr)
         return EXIT_DIVERGED
+    if outcome.interrupted and not RunFolder(out).exists():
+        print(f"gcdformer: {outcome.reason}", file=sys.stderr)
+        return EXIT_INTERRUPTED
     run = Run(out)
     if as_json:
         lines = run.metrics

@@ -16,7 +16,7 @@ from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.runs.checkpoint import (
     Checkpoint,
@@ -55,7 +55,13 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     if not folder.exists():
         check_start(config)
     with StopRequest() as stop, folder.locked(), view:
-        config = agreed_config(folder, config) if folder.exists() else with_horizon(config, problem, device, view)
+        if folder.exists():
+            config = agreed_config(folder, config)
+        else:
+            try:
+                config = with_horizon(config, problem, device, stop, view)
+            except Stopped:
+                return Outcome(out, "interrupted before training began, nothing is saved", True)
         found = newest_checkpoint(folder, view)
         model = new_model(config, problem) if found else start_model(config, problem)
         folder.write_config(config)
@@ -138,7 +144,7 @@ def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
     return None
 
 
-def with_horizon(config: Config, problem: Problem, device: torch.device, view: View) -> Config:
+def with_horizon(config: Config, problem: Problem, device: torch.device, stop: StopRequest, view: View) -> Config:
     """A cosine schedule's horizon, fixed once: from max_epochs, or from max_minutes and the speed measured here."""
     training, limits = config.training, config.limits
     if training.schedule != "cosine" or training.horizon is not None:
@@ -147,7 +153,7 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, view: V
         return config.replace(horizon=max(limits.max_epochs * training.steps_per_epoch, training.warmup + 1))
     assert limits.max_minutes is not None, "check_start lets no other case through"
     view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule …")
-    step_seconds, test_seconds = measure_speed(config, problem, device)
+    step_seconds, test_seconds = measure_speed(config, problem, device, stop=stop)
     epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
     seconds = 60 * limits.max_minutes
     epochs = int(seconds * 0.97 / epoch_seconds)
@@ -155,14 +161,20 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, view: V
     return config.replace(horizon=max(steps, training.warmup + 1))
 
 
-def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0) -> tuple[float, float]:
-    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model."""
+def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0,
+                  stop: StopRequest | None = None) -> tuple[float, float]:
+    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` on a signal."""
+    def check(done: int = 0) -> None:
+        if stop:
+            raise Stopped
+
     config = config.replace(horizon=10**9) if config.training.schedule == "cosine" else config
     learner = Learner(config, problem, start_model(config, problem), device)
 
     def timed_step(index: int) -> float:
         began = perf_counter()
         learner.learn(index)
+        check()
         return perf_counter() - began
 
     first = timed_step(0)
@@ -171,7 +183,7 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
-    predictor = Predictor(learner.model, problem, device)
+    predictor = Predictor(learner.model, problem, device, on_batch=check)
     began = perf_counter()
     for questions in sets.values():
         predictor.tokens(questions)
