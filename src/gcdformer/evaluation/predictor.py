@@ -16,6 +16,8 @@ from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
 from gcdformer.numbers.encoding import Integers, Mask
 
 TOKENS_A_BATCH = 4096
+"""Input tokens decoded together: what fits a CPU's caches; an accelerator takes more."""
+TOKENS_ON_ACCELERATOR = 262_144
 LOSS_EXAMPLES = 10_000
 
 
@@ -46,7 +48,8 @@ class Predictor:
         self.model.eval()
         start = 0
         while start < len(order):
-            size = max(64, TOKENS_A_BATCH // int(lengths[order[min(start + 512, len(order) - 1)]]))
+            budget = TOKENS_A_BATCH if self.device.type == "cpu" else TOKENS_ON_ACCELERATOR
+            size = max(64, budget // int(lengths[order[min(start + 512, len(order) - 1)]]))
             rows = order[start:start + size]
             batch = torch.from_numpy(inputs[rows, :int(lengths[rows[-1]])]).to(self.device)
             with autocast(self.precision, self.device):
