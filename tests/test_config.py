@@ -33,7 +33,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }
-ELSEWHERE = {"device", "threads"}  # tested below, by what they choose
+ELSEWHERE = {"device", "threads", "engine"}  # tested below or in test_packed, by what they choose
 
 
 def trace(config: Config, path: Path) -> str:
@@ -74,7 +74,7 @@ def test_every_field_changes_something(name: str, tmp_path: Path) -> None:
 def test_threads_and_device(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
-        train(tiny_config(threads=2, max_epochs=1), tmp_path / "run")
+        train(tiny_config(threads=2, max_epochs=1, engine="autograd"), tmp_path / "run")
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -174,6 +174,9 @@ class LimitsSection(Section):
 class MachineSection(Section):
     """Where it runs and what is kept. Not part of a run's identity."""
 
+    engine: Literal["auto", "autograd"] = Field("auto", description="auto: the packed training step where there is one (a "
+                                                "transformer in float32 on a CPU); autograd: torch's own everywhere")
+
     device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$",
                         description="auto, cpu, cuda, cuda:N or mps")
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads (all cores if not given)")

@@ -25,6 +25,17 @@ class Batch:
     targets: Integers
     target_lengths: Integers
 
+    @property
+    def target_tokens(self) -> int:
+        """Tokens that have to be predicted."""
+        return int(self.target_lengths.sum()) - len(self.target_lengths)
+
+    def part(self, first: int, last: int) -> Batch:
+        """Some of the rows, trimmed to their longest."""
+        input_lengths, target_lengths = self.input_lengths[first:last], self.target_lengths[first:last]
+        return Batch(self.inputs[first:last, :int(input_lengths.max(initial=0))], input_lengths,
+                     self.targets[first:last, :int(target_lengths.max(initial=0))], target_lengths)
+
 
 @dataclass(frozen=True)
 class Problem:

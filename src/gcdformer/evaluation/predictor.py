@@ -5,7 +5,10 @@ The only part of the evaluation that needs torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from queue import SimpleQueue
 
 import numpy as np
 import torch
@@ -13,6 +16,8 @@ import torch
 from gcdformer.data.problem import Problem
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
+from gcdformer.models.packed import PackedRows, can_pack, one_thread_each
+from gcdformer.models.transformer import Transformer
 from gcdformer.numbers.encoding import Integers, Mask
 
 TOKENS_A_BATCH = 4096
@@ -29,7 +34,7 @@ class Predictor:
     """A model with its problem, on a device."""
 
     def __init__(self, model: Seq2Seq, problem: Problem, device: torch.device, beam: int = 1, precision: str = "float32",
-                 on_batch: Callable[[int], None] = lambda done: None) -> None:
+                 on_batch: Callable[[int], None] = lambda done: None, threads: int | None = None) -> None:
         self.model = model
         self.problem = problem
         self.device = device
@@ -37,27 +42,76 @@ class Predictor:
         self.precision = precision
         self.on_batch = on_batch
         """Called with the number of questions answered so far; it may raise `Stopped`."""
+        self.threads = threads or torch.get_num_threads()
 
     def tokens(self, questions: Integers) -> Integers:
         """Generated token rows. Questions of like length are decoded together, so that little is padding."""
         inputs, lengths = self.problem.encode_questions(questions)
-        longest = self.problem.longest_target
-        outputs = np.zeros((len(questions), longest), dtype=np.int64)
+        outputs = np.zeros((len(questions), self.problem.longest_target), dtype=np.int64)
         order = np.argsort(lengths, kind="stable")
-        was_training = self.model.training
-        self.model.eval()
+        batches: list[Integers] = []
+        budget = TOKENS_A_BATCH if self.device.type == "cpu" else TOKENS_ON_ACCELERATOR
         start = 0
         while start < len(order):
-            budget = TOKENS_A_BATCH if self.device.type == "cpu" else TOKENS_ON_ACCELERATOR
             size = max(64, budget // int(lengths[order[min(start + 512, len(order) - 1)]]))
-            rows = order[start:start + size]
-            batch = torch.from_numpy(inputs[rows, :int(lengths[rows[-1]])]).to(self.device)
-            with autocast(self.precision, self.device):
-                outputs[rows] = generate(self.model, batch, longest, self.beam).cpu().numpy()
+            batches.append(order[start:start + size])
             start += size
-            self.on_batch(min(start, len(order)))
-        self.model.train(was_training)
+        done = 0
+        for rows, answers in self.generated(inputs, lengths, batches):
+            outputs[rows] = answers
+            done += len(rows)
+            self.on_batch(done)
         return outputs
+
+    def generated(self, inputs: Integers, lengths: Integers, batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
+        """Each batch of row numbers with its output tokens."""
+        if self.beam == 1 and can_pack(self.model, self.device, self.precision):
+            yield from self.generated_by_threads(inputs, lengths, batches)
+            return
+        longest = self.problem.longest_target
+        was_training = self.model.training
+        self.model.eval()
+        for rows in batches:
+            batch = torch.from_numpy(inputs[rows, :int(lengths[rows].max())]).to(self.device)
+            with autocast(self.precision, self.device):
+                yield rows, generate(self.model, batch, longest, self.beam).cpu().numpy()
+        self.model.train(was_training)
+
+    def generated_by_threads(self, inputs: Integers, lengths: Integers,
+                             batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
+        """The same by packed rows; a thread has a generator of its own, and answers come in order."""
+        from gcdformer.models.packed.generate import PackedGenerator
+
+        assert isinstance(self.model, Transformer)
+        longest = self.problem.longest_target
+        generators = SimpleQueue[PackedGenerator]()
+        for _ in range(self.threads):
+            generators.put(PackedGenerator(self.model))
+
+        def work(rows: Integers) -> Integers:
+            generator = generators.get()
+            packed = PackedRows.of(inputs[rows, :int(lengths[rows].max())], lengths[rows])
+            answers = generator.generate(packed, longest)
+            generators.put(generator)
+            return answers
+
+        if self.threads == 1 or len(batches) == 1:
+            for rows in batches:
+                yield rows, work(rows)
+            return
+        with one_thread_each(self.threads) as pool:
+            waiting = deque[tuple[Integers, Future[Integers]]]()
+            try:
+                for rows in batches:
+                    waiting.append((rows, pool.submit(work, rows)))
+                    if len(waiting) > 2 * self.threads:
+                        first, answers = waiting.popleft()
+                        yield first, answers.result()
+                while waiting:
+                    first, answers = waiting.popleft()
+                    yield first, answers.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def answers(self, questions: Integers) -> tuple[Integers, Mask]:
         """Predicted integers (n, outputs) and which rows are readable."""

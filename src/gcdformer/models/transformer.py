@@ -38,6 +38,7 @@ class Transformer(Seq2Seq):
 
     def __init__(self, sizes: ModelSection, vocabulary: int, input_positions: int, output_positions: int) -> None:
         super().__init__()
+        self.sizes = sizes
         self.embed_inputs = Embedding(vocabulary, input_positions, sizes.encoder_dim)
         self.encoder = nn.ModuleList(
             EncoderLayer(sizes.encoder_dim, sizes.encoder_heads) for _ in range(sizes.encoder_layers))

@@ -8,8 +8,12 @@ import torch
 
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
-from gcdformer.models import Seq2Seq, autocast, sequence_loss
-from gcdformer.training.optimizer import build_optimizer
+from gcdformer.data.problem import Batch
+from gcdformer.data.stream import BLOCK
+from gcdformer.models import Seq2Seq
+from gcdformer.models.packed import PackedBatch
+from gcdformer.training.device import available_cores
+from gcdformer.training.engines import build_engine
 from gcdformer.training.schedules import learning_rate
 
 
@@ -18,32 +22,36 @@ class Diverged(Exception):
 
 
 class Learner:
-    """A model with its optimiser and its stream, on a device."""
+    """A model with its engine and its stream, on a device."""
 
     def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device) -> None:
-        self.training, self.problem, self.device = config.training, problem, device
-        self.model = model.to(device)
-        self.optimizer = build_optimizer(model, config.training, device)
+        self.training, self.problem = config.training, problem
+        threads = config.machine.threads or available_cores()
+        self.engine = build_engine(model, config.training, device, config.machine.engine, threads)
+        self.model = self.engine.model
         self.stream = Stream.of(config, problem)
+        self._steps_encoded = max(1, BLOCK // config.training.batch_size)
+        self._encoded: tuple[int, Batch | PackedBatch] | None = None
 
     def learn(self, step: int) -> tuple[float, float]:
         """Take step number `step`; the loss before it and the learning rate."""
-        training = self.training
-        first = step * training.batch_size
-        batch = self.problem.encode_batch(self.stream.examples(first, first + training.batch_size))
-        inputs, targets = (torch.from_numpy(t).to(self.device) for t in (batch.inputs, batch.targets))
-        rate = learning_rate(training, step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        with autocast(training.precision, self.device):
-            loss = sequence_loss(self.model, inputs, targets)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise Diverged(f"the loss is {value} at step {step}")
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), training.clip or math.inf))
+        batch = self.batch(step)
+        rate = learning_rate(self.training, step)
+        loss = self.engine.backward(batch, 1.0 / batch.target_tokens)
+        if not math.isfinite(loss):
+            raise Diverged(f"the loss is {loss} at step {step}")
+        norm = self.engine.clip(self.training.clip)
         if not math.isfinite(norm):
             raise Diverged(f"the norm of the gradient is {norm} at step {step}")
-        self.optimizer.step()
-        return value, rate
+        self.engine.update(rate)
+        return loss, rate
+
+    def batch(self, step: int) -> Batch | PackedBatch:
+        """The examples of a step; those of several steps are drawn and encoded together."""
+        chunk, place = divmod(step, self._steps_encoded)
+        size = self.training.batch_size
+        if self._encoded is None or self._encoded[0] != chunk:
+            first = chunk * self._steps_encoded * size
+            questions = self.stream.examples(first, first + self._steps_encoded * size)
+            self._encoded = (chunk, self.engine.encode(self.problem.encode_batch(questions)))
+        return self._encoded[1].part(place * size, (place + 1) * size)

@@ -21,8 +21,8 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
+from gcdformer.training.device import available_cores
 from gcdformer.training.learner import Diverged, Learner
-from gcdformer.training.optimizer import load_optimizer, optimizer_tensors
 from gcdformer.training.schedules import learning_rate
 from gcdformer.training.signals import StopRequest
 from gcdformer.training.view import View
@@ -41,7 +41,7 @@ class Trainer:
         self._clock = self._saved_at = perf_counter()
 
     def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
-        load_optimizer(self.learner.model, self.learner.optimizer, checkpoint.optimizer)
+        self.learner.engine.load_optimizer(checkpoint.optimizer)
         self.state = replace(checkpoint.state)
         self.lines = lines
 
@@ -91,7 +91,8 @@ class Trainer:
                 raise Stopped
 
         predictor = Predictor(self.learner.model, self.problem, self.device,
-                              precision=self.config.training.precision, on_batch=progress)
+                              precision=self.config.training.precision, on_batch=progress,
+                              threads=self.config.machine.threads or available_cores())
         tables: dict[str, PredictionTable] = {}
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
@@ -144,7 +145,7 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint; keep the newest ones and the best."""
         model = self.learner.model
-        tensors = optimizer_tensors(model, self.learner.optimizer)
+        tensors = self.learner.engine.optimizer_tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
         best = best_line(self.lines)
         prune_checkpoints(self.folder.path, self.config.machine.keep_checkpoints, {best["step"]} if best else set())

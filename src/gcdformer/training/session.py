@@ -30,7 +30,7 @@ from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
-from gcdformer.training.device import choose_device
+from gcdformer.training.device import available_cores, choose_device
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
 from gcdformer.training.signals import StopRequest
@@ -183,7 +183,8 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
-    predictor = Predictor(learner.model, problem, device, on_batch=check)
+    threads = config.machine.threads or available_cores()
+    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=threads)
     began = perf_counter()
     for questions in sets.values():
         predictor.tokens(questions)

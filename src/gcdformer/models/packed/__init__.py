@@ -1,0 +1,12 @@
+"""The transformer written out by hand for float32 on a CPU: the same mathematics as `transformer.py`, in less time.
+
+Rows are packed without padding, matrix products write into rooms that are used again, everything between them is one
+compiled loop, and no graph is recorded: the way back is written out too. `transformer.py` stays the reference that tests
+compare with. rows -> forward -> back (training) or generate (evaluation); `can_pack` says which models it is for.
+Only forward, back and generate import numba.
+"""
+
+from gcdformer.models.packed.choice import can_pack, one_thread_each
+from gcdformer.models.packed.rows import PackedBatch, PackedRows
+
+__all__ = ["PackedBatch", "PackedRows", "can_pack", "one_thread_each"]

@@ -1,0 +1,22 @@
+"""Which models the packed code is for, and the threads it runs on. Does not import numba, so that asking costs nothing."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+
+import torch
+
+from gcdformer.models.interface import Seq2Seq
+from gcdformer.models.transformer import Transformer
+
+
+def can_pack(model: Seq2Seq, device: torch.device, precision: str) -> bool:
+    """A transformer in float32 on a CPU, where numba is installed."""
+    return (isinstance(model, Transformer) and device.type == "cpu" and precision == "float32"
+            and find_spec("numba") is not None)
+
+
+def one_thread_each(workers: int) -> ThreadPoolExecutor:
+    """Threads whose matrix products do not start threads of their own."""
+    return ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))

@@ -1,0 +1,299 @@
+"""Compiled inner loops of the packed transformer: all but the matrix products, each one pass over data in the cache.
+
+Rows of a batch are packed: tokens of all rows one after another, row n at starts[n] .. starts[n+1], so that there is
+no padding to hide or to compute. These loops know arrays of float32, not models. numba compiles them once a machine and
+keeps the result; none of them allocates. They let other threads run.
+
+Letters: `unit` is a normalised vector before its gain and bias, `scale` what it was multiplied by to become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from gcdformer.models.packed.vectors import vector_operations
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile, and keep the result on disk where there is a place for it."""
+    compile_it = partial(numba.njit, nogil=True, fastmath=True, error_model="numpy")
+    try:
+        return compile_it(function, cache=True)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+        return compile_it(function)
+
+
+inlined = numba.njit(nogil=True, inline="always")
+F = np.float32
+NORM_EPSILON = F(1e-5)
+LANES = 32
+
+
+@inlined
+def normalise(total, gain, bias, unit, scale, out, i):
+    """Layer norm of one vector."""
+    dim = total.shape[0]
+    mean = F(0)
+    for j in range(dim):
+        mean += total[j]
+    mean /= F(dim)
+    square = F(0)
+    for j in range(dim):
+        square += (total[j] - mean) * (total[j] - mean)
+    factor = F(1) / np.sqrt(square / F(dim) + NORM_EPSILON)
+    scale[i] = factor
+    for j in range(dim):
+        unit[i, j] = (total[j] - mean) * factor
+    for j in range(dim):
+        out[i, j] = (total[j] - mean) * factor * gain[j] + bias[j]
+
+
+@compiled
+def embed(tokens, places, table, positions, gain, bias, total, unit, scale, out):
+    """out = norm(table[token] + positions[place]); `total` is room for one vector."""
+    for i in range(tokens.shape[0]):
+        token, place = tokens[i], places[i]
+        for j in range(total.shape[0]):
+            total[j] = table[token, j] + positions[place, j]
+        normalise(total, gain, bias, unit, scale, out, i)
+
+
+@compiled
+def embed_back(tokens, places, change, d_table, d_positions):
+    """Add each token's change to its rows of the two tables."""
+    for i in range(tokens.shape[0]):
+        token, place = tokens[i], places[i]
+        for j in range(change.shape[1]):
+            d_table[token, j] += change[i, j]
+            d_positions[place, j] += change[i, j]
+
+
+@compiled
+def add_norm(x, y, y_bias, gain, bias, total, unit, scale, out):
+    """out = norm(x + y + y_bias)."""
+    for i in range(x.shape[0]):
+        for j in range(total.shape[0]):
+            total[j] = x[i, j] + y[i, j] + y_bias[j]
+        normalise(total, gain, bias, unit, scale, out, i)
+
+
+@compiled
+def norm_back(change, unit, scale, gain, d_gain, d_bias, d_total, d_added_bias):
+    """From the change of a norm's output to that of its input, its gain and bias, and of a bias added to its input."""
+    rows, dim = change.shape
+    for i in range(rows):
+        mean, along = F(0), F(0)
+        for j in range(dim):
+            weighted = change[i, j] * gain[j]
+            mean += weighted
+            along += weighted * unit[i, j]
+        mean /= F(dim)
+        along /= F(dim)
+        factor = scale[i]
+        for j in range(dim):
+            d_gain[j] += change[i, j] * unit[i, j]
+            d_bias[j] += change[i, j]
+            value = factor * (change[i, j] * gain[j] - mean - unit[i, j] * along)
+            d_total[i, j] = value
+            d_added_bias[j] += value
+
+
+@compiled
+def add_bias(y, bias):
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            y[i, j] += bias[j]
+
+
+@compiled
+def sum_rows(change, d_bias):
+    for i in range(change.shape[0]):
+        for j in range(change.shape[1]):
+            d_bias[j] += change[i, j]
+
+
+@compiled
+def relu(y, bias):
+    """y = max(y + bias, 0) in place."""
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            value = y[i, j] + bias[j]
+            y[i, j] = value if value > F(0) else F(0)
+
+
+@compiled
+def relu_back(change, y, d_bias):
+    """Change of the ReLU's input, in place, and of the bias."""
+    for i in range(change.shape[0]):
+        for j in range(change.shape[1]):
+            value = change[i, j]
+            value = value if y[i, j] > F(0) else F(0)
+            change[i, j] = value
+            d_bias[j] += value
+
+
+@inlined
+def exponential(x):
+    """exp(x) for x <= 0 to the last bit or two; a polynomial, so that the loop around it is vectorised."""
+    x = x if x > F(-87) else F(-87)
+    n = np.floor(x * F(1.44269504) + F(0.5))
+    r = x - n * F(0.693359375) - n * F(-2.12194440e-4)
+    p = F(1.9875691500e-4)
+    p = p * r + F(1.3981999507e-3)
+    p = p * r + F(8.3334519073e-3)
+    p = p * r + F(4.1665795894e-2)
+    p = p * r + F(1.6666665459e-1)
+    p = p * r + F(5.0000001201e-1)
+    p = p * r * r + r + F(1)
+    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@compiled
+def exponentials(values):
+    for i in range(values.shape[0]):
+        values[i] = exponential(values[i])
+
+
+@compiled
+def largest_of(row, lanes):
+    """The largest value, several lanes side by side (a plain maximum is not vectorised)."""
+    whole = row.shape[0] // LANES
+    for lane in range(LANES):
+        lanes[lane] = F(-3e38)
+    for block in range(whole):
+        for lane in range(LANES):
+            value = row[block * LANES + lane]
+            lanes[lane] = value if value > lanes[lane] else lanes[lane]
+    largest = F(-3e38)
+    for lane in range(LANES):
+        largest = max(largest, lanes[lane])
+    for j in range(whole * LANES, row.shape[0]):
+        largest = max(largest, row[j])
+    return largest
+
+
+@compiled
+def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
+    """Sum of -log softmax(logits + bias)[wanted]; logits become its change times `share`, in place."""
+    rows, words = logits.shape
+    loss = 0.0
+    for i in range(rows):
+        row = logits[i]
+        for j in range(words):
+            row[j] += bias[j]
+        largest = largest_of(row, lanes)
+        there = row[wanted[i]]
+        total = F(0)
+        for j in range(words):
+            value = exponential(row[j] - largest)
+            row[j] = value
+            total += value
+        loss += np.log(np.float64(total)) + np.float64(largest) - np.float64(there)
+        factor = share / total
+        for j in range(words):
+            row[j] *= factor
+        row[wanted[i]] -= share
+        for j in range(words):
+            d_bias[j] += row[j]
+    return loss
+
+
+@compiled
+def choose(logits, bias, words, lanes):
+    """words[i] = the word of the largest logit + bias."""
+    for i in range(logits.shape[0]):
+        row = logits[i]
+        for j in range(row.shape[0]):
+            row[j] += bias[j]
+        largest = largest_of(row, lanes)
+        words[i] = 0
+        for j in range(row.shape[0]):
+            if row[j] == largest:
+                words[i] = j
+                break
+
+
+@cache
+def attention_kernels(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Attention and its way back for heads of this width, which has to be known for the loops to be unrolled."""
+    factor = F(width**-0.5)
+    dot, add_scaled = vector_operations(width)
+
+    @compiled
+    def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal, shares, out):
+        """Every query of a row looks at the row's keys; `shares` keeps the softmax for the way back.
+
+        Arrays are flat: token i has `stride` numbers, its keys at `k_part`, its values at `v_part`.
+        """
+        place = 0
+        for n in range(q_starts.shape[0] - 1):
+            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+            k0, s_count = k_starts[n], k_counts[n]
+            for h in range(heads):
+                for t in range(t_count):
+                    seen = t + 1 if causal else s_count
+                    query = (q0 + t) * q_stride + h * width
+                    largest = F(-3e38)
+                    for s in range(seen):
+                        score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_part + h * width)
+                        shares[place + s] = score
+                        largest = score if score > largest else largest
+                    for s in range(seen):
+                        shares[place + s] -= largest
+                    for s in range(seen, s_count):
+                        shares[place + s] = F(0)
+                    place += s_count
+        exponentials(shares[:place])
+        place = 0
+        for n in range(q_starts.shape[0] - 1):
+            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+            k0, s_count = k_starts[n], k_counts[n]
+            for h in range(heads):
+                for t in range(t_count):
+                    seen = t + 1 if causal else s_count
+                    total = F(0)
+                    for s in range(seen):
+                        total += shares[place + s]
+                    total = F(1) / total
+                    mixed = ((q0 + t) * heads + h) * width
+                    for e in range(width):
+                        out[mixed + e] = F(0)
+                    for s in range(seen):
+                        share = shares[place + s] * total
+                        shares[place + s] = share
+                        add_scaled(out, mixed, share, keys, (k0 + s) * k_stride + v_part + h * width)
+                    place += s_count
+
+    @compiled
+    def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal,
+                    shares, d_queries, d_keys, scores):
+        """Changes of queries, keys and values, added to what is there; `scores` is room for one row."""
+        place = 0
+        for n in range(q_starts.shape[0] - 1):
+            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+            k0, s_count = k_starts[n], k_counts[n]
+            for h in range(heads):
+                for t in range(t_count):
+                    seen = t + 1 if causal else s_count
+                    mixed, query = ((q0 + t) * heads + h) * width, (q0 + t) * q_stride + h * width
+                    along = F(0)
+                    for s in range(seen):
+                        share = shares[place + s]
+                        content = (k0 + s) * k_stride + v_part + h * width
+                        score = dot(change, mixed, keys, content)
+                        add_scaled(d_keys, content, share, change, mixed)
+                        scores[s] = score
+                        along += share * score
+                    for s in range(seen):
+                        score = shares[place + s] * (scores[s] - along) * factor
+                        key = (k0 + s) * k_stride + k_part + h * width
+                        add_scaled(d_queries, query, score, keys, key)
+                        add_scaled(d_keys, key, score, queries, query)
+                    place += s_count
+
+    return attend, attend_back

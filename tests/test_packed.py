@@ -1,0 +1,158 @@
+"""The packed transformer against autograd on the plain one: loss, gradient, answers, many steps, any number of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import tiny_config
+from gcdformer import Config, Problem, Stream, train
+from gcdformer.data.problem import Batch
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.models import generate
+from gcdformer.models.packed import PackedRows, can_pack
+from gcdformer.models.packed.generate import PackedGenerator
+from gcdformer.models.transformer import Transformer
+from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.training.engines import AutogradEngine, PackedEngine
+from gcdformer.training.learner import Learner
+from gcdformer.training.session import new_model
+
+CPU = torch.device("cpu")
+SHAPES: dict[str, dict[str, object]] = {
+    "base 1000": dict(base=1000, maximum=10**6, dim=64, heads=4),
+    "base 2, long rows": dict(base=2, maximum=10**6),
+    "uneven": dict(base=10, maximum=10**5, encoder_layers=2, decoder_layers=3, encoder_dim=24, decoder_dim=32,
+                   encoder_heads=2, decoder_heads=4),
+    "queries from the input": dict(base=30, layers=2, cross_query="input"),
+    "one head, odd width": dict(base=7, dim=9, heads=3),
+    "two answers": dict(base=10, task="simplification", maximum=1000),
+}
+
+
+def setting(name: str) -> tuple[Config, Problem]:
+    config = tiny_config(**SHAPES[name])
+    return config, Problem.of(config)
+
+
+def model_of(config: Config, problem: Problem) -> Transformer:
+    """With weights far from their start, so that biases and gains matter."""
+    model = new_model(config, problem)
+    assert isinstance(model, Transformer)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=generator))
+    return model
+
+
+def batch_of(config: Config, problem: Problem, count: int) -> Batch:
+    return problem.encode_batch(Stream.of(config, problem).examples(0, count))
+
+
+def assert_close(got: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], tolerance: float = 2e-5) -> None:
+    assert got.keys() == wanted.keys()
+    for name, value in wanted.items():
+        scale = max(float(value.abs().max()), 1e-6)
+        assert float((got[name] - value).abs().max()) <= tolerance * scale, name
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gradient_is_autograds(name: str) -> None:
+    config, problem = setting(name)
+    batch = batch_of(config, problem, 50)
+    plain = AutogradEngine(model_of(config, problem), config.training, CPU)
+    packed = PackedEngine(model_of(config, problem), config.training, threads=2)
+    share = 1 / batch.target_tokens
+    for add in (False, True):  # the second time it is added to the first
+        loss = plain.backward(batch, share, add=add)
+        assert packed.backward(packed.encode(batch), share, add=add) == pytest.approx(loss, rel=1e-5)
+    wanted = {name: weight.grad for name, weight in plain.model.named_parameters() if weight.grad is not None}
+    assert_close({name: pair.t for name, pair in packed.total.pairs.items()}, wanted)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_answers_are_those_of_the_plain_decoder(name: str) -> None:
+    config, problem = setting(name)
+    model, batch = model_of(config, problem), batch_of(config, problem, 60)
+    wanted = generate(model, torch.from_numpy(batch.inputs), problem.longest_target).numpy()
+    got = PackedGenerator(model).generate(PackedRows.of(batch.inputs, batch.input_lengths), problem.longest_target)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_predictor_answers_the_same_on_any_number_of_threads(threads: int) -> None:
+    config, problem = setting("uneven")
+    model = model_of(config, problem)
+    questions = Stream.of(config, problem).examples(0, 3000)
+    inputs, _ = problem.encode_questions(questions)
+    wanted = generate(model, torch.from_numpy(inputs), problem.longest_target).numpy()
+    seen: list[int] = []
+    predictor = Predictor(model, problem, CPU, on_batch=seen.append, threads=threads)
+    np.testing.assert_array_equal(predictor.tokens(questions), wanted)
+    assert seen == sorted(seen) and seen[-1] == 3000
+
+
+def learned(config: Config, problem: Problem, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:
+    learner = Learner(config, problem, new_model(config, problem), CPU)
+    losses = [learner.learn(step)[0] for step in range(steps)]
+    return losses, dict(learner.model.state_dict()) | learner.engine.optimizer_tensors()
+
+
+def test_forty_steps_are_autograds_within_rounding() -> None:
+    config = tiny_config(dim=32, weight_decay=0.1, clip=0.5, lr=1e-3, epsilon=1e-4)
+    problem = Problem.of(config)
+    losses, weights = learned(config, problem, 40)
+    plain_losses, plain_weights = learned(config.replace(engine="autograd"), problem, 40)
+    np.testing.assert_allclose(losses, plain_losses, rtol=1e-4)
+    assert losses[-1] < losses[0] - 0.5
+    assert_close(weights, plain_weights, 1e-2)
+
+
+def test_the_number_of_threads_does_not_change_a_bit() -> None:
+    config = tiny_config(batch_size=300)
+    problem = Problem.of(config)
+    losses, weights = learned(config, problem, 12)
+    for threads in (2, 4):
+        other_losses, other_weights = learned(config.replace(threads=threads), problem, 12)
+        assert losses == other_losses
+        assert all(torch.equal(weights[name], other_weights[name]) for name in weights)
+
+
+def test_one_engine_goes_on_with_the_others_checkpoint(tmp_path: Path) -> None:
+    config = tiny_config(max_epochs=2, epsilon=1e-4)
+    for name, first, then in (("a", "auto", "autograd"), ("b", "autograd", "auto"), ("c", "auto", "auto")):
+        train(config.replace(max_epochs=1, engine=first), tmp_path / name)
+        train(config.replace(engine=then), tmp_path / name)
+    found = {name: load_checkpoint(tmp_path / name, checkpoint_steps(tmp_path / name)[-1]) for name in "abc"}
+    assert_close(found["a"].model, found["c"].model, 1e-2)
+    assert_close(found["b"].model, found["c"].model, 1e-2)
+    assert found["a"].optimizer.keys() == found["c"].optimizer.keys()
+
+
+def test_which_models_it_is_for() -> None:
+    config, problem = setting("uneven")
+    assert can_pack(new_model(config, problem), CPU, "float32")
+    assert not can_pack(new_model(config, problem), CPU, "bf16")
+    assert not can_pack(new_model(config, problem), torch.device("meta"), "float32")
+    recurrent = tiny_config(family="gru", heads=0)
+    assert not can_pack(new_model(recurrent, problem), CPU, "float32")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=9), st.data())
+def test_parts_of_packed_rows_are_those_rows(lengths: list[int], data: st.DataObject) -> None:
+    rows = np.zeros((len(lengths), max(lengths)), dtype=np.int64)
+    for index, length in enumerate(lengths):
+        rows[index, :length] = 10 * index + np.arange(length) + 5
+    first = data.draw(st.integers(0, len(lengths) - 1))
+    last = data.draw(st.integers(first + 1, len(lengths)))
+    part = PackedRows.of(rows, np.array(lengths)).part(first, last)
+    got = [list(part.tokens[a:b]) for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)]
+    assert got == [list(rows[n, :lengths[n]]) for n in range(first, last)]
+    assert list(part.places) == [place for n in range(first, last) for place in range(lengths[n])]
