@@ -154,9 +154,20 @@ def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = in_process(capsys, "bench", "--json", "--seconds", 2, "--dim", 16, "--heads", 2, "--threads", 1)
     values = json.loads(out)
-    assert values["gemm_gflops"] > 0 and 0 < values["train"]["utilisation"] < 1
+    assert values["gemm_gflops"] > 0 and values["train"]["utilisation"] > 0 and values["memory_mb"] > 50
     assert values["train"]["gflops"] == pytest.approx(values["train"]["utilisation"] * values["gemm_gflops"])
     assert values["sample"]["examples_per_s"] > 0 and values["evaluate"]["examples_per_s"] > 0
+
+
+def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"width d": ("--dim", [8, 16]), "base": ("--base", [10])}
+    monkeypatch.setattr("gcdformer.commands.bench_curves.CURVES", points)
+    figure = tmp_path / "curves.svg"
+    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 1, "--threads", 1, "--figure", figure)
+    curves = json.loads(out)
+    assert code == 0 and [point["value"] for point in curves["width d"]] == [8, 16]
+    assert all(point["train"]["examples_per_s"] > 0 for point in curves["base"])
+    assert "width d" in figure.read_text()
 
 
 RUN = "RUN"
@@ -171,7 +182,7 @@ BAD = [
     ["predict", RUN, 5, 10**30], ["predict", RUN, 5, 1001], ["predict", RUN, 2.5, 3], ["predict", "nowhere", 5, 4],
     ["predict", RUN, 1, 1, "--beam", 0], ["predict", RUN, 1, 1, "--checkpoint", "77"], ["evaluate", RUN, "--device", "tpu"],
     ["evaluate", "nowhere"], ["evaluate", RUN, "--test-size", 3], ["theory"], ["theory", "--base", "ten"], ["seen", RUN, 1],
-    ["theory", "--set", "1,,2"], ["theory", "--set", "0"], ["encode", "--base", 10, "x"], ["encode", "--base", 1, 5],
+    ["bench", "--full", "--base", 7], ["bench", "--full", "--figure", "curves.gif"], ["theory", "--set", "1,,2"], ["theory", "--set", "0"], ["encode", "--base", 10, "x"], ["encode", "--base", 1, 5],
     ["encode", "--base", 10, 2**62 + 1], ["sample", "--count", 0], ["sample", "--format", "parquet"],
     ["sample", "--out", "/nowhere/at/all.csv"], ["sample", "--outcomes", "power"], ["describe", "papre"],
     ["sample", "--out", "/proc/x.csv"], ["report", RUN, "--out", "/proc/x.html"],

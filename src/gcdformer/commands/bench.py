@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import resource
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from gcdformer.commands.describe import mean_tokens
-from gcdformer.commands.options import add_config_flags, add_json, config_from, number, print_json
+from gcdformer.commands.options import add_config_flags, add_json, config_from, given, number, print_json
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.stream import BLOCK
 from gcdformer.data.testsets import natural_pairs
+from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.experiments.presets import fast
 from gcdformer.models import flops_per_example
@@ -30,12 +34,18 @@ DEFAULTS = fast().replace(operands="uniform", outcomes="natural", schedule="cons
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=number, default=20.0, metavar="N", help="how long to measure (default: 20)")
+    parser.add_argument("--full", action="store_true", help="curves over width, depth, base and batch size (minutes)")
+    parser.add_argument("--figure", type=Path, default=Path("bench.svg"), metavar="FILE",
+                        help="where --full draws them, SVG or PNG (default: bench.svg)")
     add_json(parser)
     add_config_flags(parser, defaults=DEFAULTS)
 
 
 def run(args: argparse.Namespace) -> int:
-    result = measure(config_from(args, DEFAULTS), args.seconds)
+    config = config_from(args, DEFAULTS)
+    if args.full:
+        return full(args)
+    result = measure(config, args.seconds)
     if args.json:
         print_json(result)
         return 0
@@ -46,6 +56,26 @@ def run(args: argparse.Namespace) -> int:
     print(f"train               {train['examples_per_s']:10,.0f} examples/s, {train['gflops']:.1f} GFLOPS, "
           f"{100 * train['utilisation']:.1f} % of the peak")
     print(f"evaluate            {result['evaluate']['examples_per_s']:10,.0f} examples/s")
+    return 0
+
+
+def full(args: argparse.Namespace) -> int:
+    """Measure and draw the curves; of the flags of the model only the threads and the engine are passed on."""
+    from gcdformer.commands.bench_curves import draw_curves, measure_curves, print_curves
+
+    if args.figure.suffix not in (".svg", ".png"):
+        raise UserError(f"figure: a file that ends in .svg or .png, got '{args.figure}'")
+    leaves = given(args)
+    if others := set(leaves) - {"threads", "engine"}:
+        raise UserError(f"full: chooses widths, depths, bases and batch sizes itself; leave out {', '.join(sorted(others))}")
+    flags = [part for name, value in leaves.items() for part in (f"--{name}", str(value))]
+    curves = measure_curves(args.seconds / 5, flags)
+    draw_curves(curves, args.figure)
+    if args.json:
+        print_json(curves | {"figure": str(args.figure)})
+    else:
+        print_curves(curves)
+        print(f"\nfigure  {args.figure}")
     return 0
 
 
@@ -78,7 +108,14 @@ def measure(config: Config, seconds: float) -> dict[str, Any]:
         "train": {"examples_per_s": train, "gflops": train * flops / 1e9, "utilisation": train * flops / 1e9 / gemm,
                   "flops_per_example": flops},
         "evaluate": {"examples_per_s": evaluate},
+        "memory_mb": peak_memory_mb(),
     }
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 def matrix_multiply(device: torch.device, size: int = 2048) -> int:
