@@ -24,6 +24,8 @@ TOKENS_A_BATCH = 4096
 """Input tokens decoded together: what fits a CPU's caches; an accelerator takes more."""
 TOKENS_ON_ACCELERATOR = 262_144
 LOSS_EXAMPLES = 10_000
+WORTH_PACKING = 256
+"""Questions from which on it pays to load the compiled decoder."""
 
 
 class Stopped(Exception):
@@ -65,7 +67,8 @@ class Predictor:
 
     def generated(self, inputs: Integers, lengths: Integers, batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
         """Each batch of row numbers with its output tokens."""
-        if self.beam == 1 and can_pack(self.model, self.device, self.precision):
+        many = sum(map(len, batches)) >= WORTH_PACKING
+        if many and self.beam == 1 and can_pack(self.model, self.device, self.precision):
             yield from self.generated_by_threads(inputs, lengths, batches)
             return
         longest = self.problem.longest_target

@@ -14,10 +14,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from gcdformer.config import TrainingSection
+from gcdformer.config import Config, TrainingSection
 from gcdformer.data.problem import Batch
 from gcdformer.models import Seq2Seq, autocast, sequence_loss
-from gcdformer.models.packed import PackedBatch, can_pack, one_thread_each
+from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thread_each
 from gcdformer.models.transformer import Transformer
 from gcdformer.training.optimizer import build_optimizer, load_optimizer, optimizer_tensors
 
@@ -181,3 +181,12 @@ def build_engine(model: Seq2Seq, training: TrainingSection, device: torch.device
         assert isinstance(model, Transformer)
         return PackedEngine(model, training, threads)
     return AutogradEngine(model, training, device)
+
+
+def has_to_compile(config: Config, device: torch.device) -> bool:
+    """Whether the first step will take some seconds to compile the packed loops, once on this machine."""
+    if config.machine.engine != "auto" or not is_packable(config.model.family, device, config.training.precision):
+        return False
+    from gcdformer.models.packed.kernels import were_compiled
+
+    return not were_compiled()

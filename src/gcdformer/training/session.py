@@ -31,6 +31,7 @@ from gcdformer.runs.metrics import keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
 from gcdformer.training.device import available_cores, choose_device
+from gcdformer.training.engines import has_to_compile
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
 from gcdformer.training.signals import StopRequest
@@ -55,6 +56,8 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     if not folder.exists():
         check_start(config)
     with StopRequest() as stop, folder.locked(), view:
+        if has_to_compile(config, device):
+            view.note("compiling the training step for this machine, once (some ten seconds) …")
         if folder.exists():
             config = agreed_config(folder, config)
         else:

@@ -6,7 +6,7 @@ compare with. rows -> forward -> back (training) or generate (evaluation); `can_
 Only forward, back and generate import numba.
 """
 
-from gcdformer.models.packed.choice import can_pack, one_thread_each
+from gcdformer.models.packed.choice import can_pack, is_packable, one_thread_each
 from gcdformer.models.packed.rows import PackedBatch, PackedRows
 
-__all__ = ["PackedBatch", "PackedRows", "can_pack", "one_thread_each"]
+__all__ = ["PackedBatch", "PackedRows", "can_pack", "is_packable", "one_thread_each"]

@@ -13,8 +13,12 @@ from gcdformer.models.transformer import Transformer
 
 def can_pack(model: Seq2Seq, device: torch.device, precision: str) -> bool:
     """A transformer in float32 on a CPU, where numba is installed."""
-    return (isinstance(model, Transformer) and device.type == "cpu" and precision == "float32"
-            and find_spec("numba") is not None)
+    return isinstance(model, Transformer) and is_packable("transformer", device, precision)
+
+
+def is_packable(family: str, device: torch.device, precision: str) -> bool:
+    """The same before there is a model."""
+    return family == "transformer" and device.type == "cpu" and precision == "float32" and find_spec("numba") is not None
 
 
 def one_thread_each(workers: int) -> ThreadPoolExecutor:

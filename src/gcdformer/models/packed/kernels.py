@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -297,3 +298,9 @@ def attention_kernels(width: int) -> tuple[Callable[..., Any], Callable[..., Any
                     place += s_count
 
     return attend, attend_back
+
+
+def were_compiled() -> bool:
+    """Whether an earlier process left the compiled loops on disk."""
+    place = cross_entropy.stats.cache_path  # type: ignore[attr-defined]
+    return place is not None and any(Path(place).glob("kernels.cross_entropy-*.nbi"))
