@@ -21,6 +21,7 @@ from gcdformer.models.transformer import Transformer
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training.engines import AutogradEngine, PackedEngine
 from gcdformer.training.learner import Learner
+from gcdformer.training.muon import nearly_orthogonal
 from gcdformer.training.session import new_model
 
 CPU = torch.device("cpu")
@@ -104,8 +105,9 @@ def learned(config: Config, problem: Problem, steps: int) -> tuple[list[float], 
     return losses, dict(learner.model.state_dict()) | learner.engine.optimizer_tensors()
 
 
-def test_forty_steps_are_autograds_within_rounding() -> None:
-    config = tiny_config(dim=32, weight_decay=0.1, clip=0.5, lr=1e-3, epsilon=1e-4)
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_forty_steps_are_autograds_within_rounding(optimizer: str) -> None:
+    config = tiny_config(dim=32, weight_decay=0.1, clip=0.5, lr=1e-3, epsilon=1e-4, optimizer=optimizer)
     problem = Problem.of(config)
     losses, weights = learned(config, problem, 40)
     plain_losses, plain_weights = learned(config.replace(engine="autograd"), problem, 40)
@@ -124,8 +126,9 @@ def test_the_number_of_threads_does_not_change_a_bit() -> None:
         assert all(torch.equal(weights[name], other_weights[name]) for name in weights)
 
 
-def test_one_engine_goes_on_with_the_others_checkpoint(tmp_path: Path) -> None:
-    config = tiny_config(max_epochs=2, epsilon=1e-4)
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_one_engine_goes_on_with_the_others_checkpoint(optimizer: str, tmp_path: Path) -> None:
+    config = tiny_config(max_epochs=2, epsilon=1e-4, optimizer=optimizer)
     for name, first, then in (("a", "auto", "autograd"), ("b", "autograd", "auto"), ("c", "auto", "auto")):
         train(config.replace(max_epochs=1, engine=first), tmp_path / name)
         train(config.replace(engine=then), tmp_path / name)
@@ -133,6 +136,20 @@ def test_one_engine_goes_on_with_the_others_checkpoint(tmp_path: Path) -> None:
     assert_close(found["a"].model, found["c"].model, 1e-2)
     assert_close(found["b"].model, found["c"].model, 1e-2)
     assert found["a"].optimizer.keys() == found["c"].optimizer.keys()
+    at_once = train(config, tmp_path / "d")
+    last = load_checkpoint(at_once.path, checkpoint_steps(at_once.path)[-1])
+    for kind in ("model", "optimizer"):
+        got, wanted = getattr(found["c"], kind), getattr(last, kind)
+        assert got.keys() == wanted.keys() and all(torch.equal(got[name], wanted[name]) for name in wanted)
+
+
+def test_muon_makes_all_singular_values_alike() -> None:
+    generator = torch.Generator().manual_seed(0)
+    matrices = torch.randn(3, 16, 40, generator=generator) * torch.logspace(0, -1.5, 16)[:, None]
+    values = torch.linalg.svdvals(nearly_orthogonal(matrices))
+    assert float(values.min()) > 0.4 and float(values.max()) < 1.4
+    u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+    assert float((nearly_orthogonal(matrices) - u @ v).abs().max()) < 0.25
 
 
 def test_which_models_it_is_for() -> None:

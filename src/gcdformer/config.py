@@ -116,6 +116,8 @@ class ModelSection(Section):
 class TrainingSection(Section):
     """The optimiser, its schedule, the batches."""
 
+    optimizer: Literal["adam", "muon"] = Field("adam", description="adam, or muon for the maps inside the layers of a "
+                                               "transformer and adam for the rest")
     lr: float = Field(2e-3, gt=0, le=10, description="learning rate, at its highest")
     schedule: Schedule = Field("cosine", description="course of the learning rate over the steps")
     warmup: int = Field(500, ge=0, description="steps over which the learning rate rises from 0")
@@ -199,6 +201,8 @@ class Config(Section):
     def sections_agree(self) -> Self:
         if self.data.max_gcd is not None and self.data.max_gcd > self.task.maximum:
             raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
+        if self.training.optimizer == "muon" and self.model.family != "transformer":
+            raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
         return self
 
     @classmethod

@@ -83,3 +83,13 @@ class Transformer(Seq2Seq):
 def hide(where: Tensor) -> Tensor:
     """0 where a key may be seen, -inf where not."""
     return torch.zeros(where.shape, device=where.device).masked_fill(where, float("-inf"))
+
+
+def is_inner_map(name: str, weight: Tensor) -> bool:
+    """Whether a parameter is a linear map within a layer, not an embedding, a norm or a bias."""
+    return weight.dim() == 2 and name.startswith(("encoder.", "decoder."))
+
+
+def maps_in(name: str) -> int:
+    """How many maps are stacked in an inner map: queries, keys and values are one matrix."""
+    return 3 if name.endswith(".qkv.weight") else 2 if name.endswith(".kv.weight") else 1

@@ -12,22 +12,25 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcdformer.config import Config, TrainingSection
 from gcdformer.data.problem import Batch
 from gcdformer.models import Seq2Seq, autocast, sequence_loss
 from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thread_each
-from gcdformer.models.transformer import Transformer
-from gcdformer.training.optimizer import build_optimizer, load_optimizer, optimizer_tensors
+from gcdformer.models.transformer import Transformer, is_inner_map
+from gcdformer.training.optimizer import Optimizers
 
 ROWS_A_SHARD = 128
+ALL_THE_REST = "*"
+"""The name of all weights that have no optimiser state of their own: one flat tensor is one call of Adam."""
 
 
 class Engine(ABC):
     """A model with its optimiser."""
 
     model: Seq2Seq
+    optimizers: Optimizers
 
     @abstractmethod
     def encode(self, batch: Batch) -> Batch | PackedBatch:
@@ -41,9 +44,9 @@ class Engine(ABC):
     def gradients(self) -> list[Tensor]:
         """The gradient, to be changed in place."""
 
-    @abstractmethod
     def update(self, rate: float) -> None:
         """A step of the optimiser."""
+        self.optimizers.step(rate)
 
     @abstractmethod
     def optimizer_tensors(self) -> dict[str, Tensor]:
@@ -69,7 +72,7 @@ class AutogradEngine(Engine):
 
     def __init__(self, model: Seq2Seq, training: TrainingSection, device: torch.device) -> None:
         self.model, self.device, self.precision = model.to(device), device, training.precision
-        self.optimizer = build_optimizer(list(model.parameters()), training, device)
+        self.optimizers = Optimizers(dict(model.named_parameters()), training)
 
     def encode(self, batch: Batch) -> Batch:
         return batch
@@ -80,23 +83,18 @@ class AutogradEngine(Engine):
         with autocast(self.precision, self.device):
             loss = sequence_loss(self.model, inputs, targets, reduction="sum") * share
         if not add:
-            self.optimizer.zero_grad(set_to_none=True)
+            self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.model.parameters() if weight.grad is not None]
 
-    def update(self, rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-
     def optimizer_tensors(self) -> dict[str, Tensor]:
-        return optimizer_tensors(self.optimizer, dict(self.model.named_parameters()))
+        return self.optimizers.tensors()
 
     def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        load_optimizer(self.optimizer, dict(self.model.named_parameters()), tensors)
+        self.optimizers.load(tensors)
 
 
 class PackedEngine(Engine):
@@ -114,9 +112,13 @@ class PackedEngine(Engine):
         self.shards: list[Shard] = []
         self.threads = threads
         self.pool = one_thread_each(threads - 1) if threads > 1 else None
-        self.flat = torch.nn.Parameter(self.weights.flat)
-        self.flat.grad = self.total.flat
-        self.optimizer = build_optimizer([self.flat], training, torch.device("cpu"))
+        named = dict(model.named_parameters()) if training.optimizer == "muon" else {}
+        for name, weight in named.items():
+            weight.grad = self.total[name].t
+        inner = {name: weight for name, weight in named.items() if is_inner_map(name, weight)}
+        rest = nn.Parameter(self.weights.flat[self.weights.inner if inner else 0:])
+        rest.grad = self.total.flat[len(self.total.flat) - len(rest):]
+        self.optimizers = Optimizers(inner | {ALL_THE_REST: rest}, training)
 
     def encode(self, batch: Batch) -> PackedBatch:
         return PackedBatch.of(batch.inputs, batch.input_lengths, batch.targets, batch.target_lengths)
@@ -149,30 +151,34 @@ class PackedEngine(Engine):
     def gradients(self) -> list[Tensor]:
         return [self.total.flat]
 
-    def update(self, rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-
     def optimizer_tensors(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        for key, value in optimizer_tensors(self.optimizer, {"": self.flat}).items():
-            if value.dim():
-                found |= {key + name: part for name, part in self.weights.views(value)}
+        for key, value in self.optimizers.tensors().items():
+            kind, _, name = key.partition("/")
+            if name != ALL_THE_REST:
+                found[key] = value
+            elif value.dim():
+                found |= {f"{kind}/{name}": part for name, part in self.weights.views(value)}
             else:
-                found |= {key + name: value.clone() for name in self.weights.shapes}
+                rest = self.weights.views(self.optimizers.weights[ALL_THE_REST].data)
+                found |= {f"{kind}/{name}": value.clone() for name, _ in rest}
         return found
 
     def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        rest = self.optimizers.weights[ALL_THE_REST].data
+        names = {name for name, _ in self.weights.views(rest)}
         whole: dict[str, Tensor] = {}
         for key, value in tensors.items():
             kind, _, name = key.partition("/")
-            if not value.dim():
-                whole[f"{kind}/"] = value
-                continue
-            flat = whole.setdefault(f"{kind}/", torch.zeros_like(self.weights.flat))
-            dict(self.weights.views(flat))[name].copy_(value)
-        load_optimizer(self.optimizer, {"": self.flat}, whole)
+            place = f"{kind}/{ALL_THE_REST}"
+            if name not in names:
+                whole[key] = value
+            elif not value.dim():
+                whole[place] = value
+            else:
+                flat = whole.setdefault(place, torch.zeros_like(rest))
+                dict(self.weights.views(flat))[name].copy_(value)
+        self.optimizers.load(whole)
 
 
 def build_engine(model: Seq2Seq, training: TrainingSection, device: torch.device, engine: str, threads: int) -> Engine:

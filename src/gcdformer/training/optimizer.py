@@ -1,4 +1,4 @@
-"""Adam, and its state as named tensors."""
+"""Optimisers over named weights, and their state as named tensors. Knows no model beyond its parameters' names."""
 
 from __future__ import annotations
 
@@ -7,26 +7,43 @@ from torch import Tensor, nn
 
 from gcdformer.config import TrainingSection
 from gcdformer.errors import DamagedFile
+from gcdformer.models.transformer import is_inner_map
+from gcdformer.training.muon import Muon
 
 
-def build_optimizer(weights: list[nn.Parameter], training: TrainingSection, device: torch.device) -> torch.optim.Optimizer:
-    """Adam, or AdamW if weights decay; one fused kernel where the device has it."""
-    kind = torch.optim.AdamW if training.weight_decay else torch.optim.Adam
-    return kind(weights, lr=training.lr, betas=(training.beta1, training.beta2), eps=training.epsilon,
-                weight_decay=training.weight_decay, fused=device.type in ("cpu", "cuda"))
+class Optimizers:
+    """Adam (AdamW if weights decay, one fused kernel where the device has it), or Muon for inner maps and Adam for others."""
 
+    def __init__(self, weights: dict[str, nn.Parameter], training: TrainingSection) -> None:
+        self.weights = weights
+        self.all: list[torch.optim.Optimizer] = []
+        inner = {name: weight for name, weight in weights.items() if is_inner_map(name, weight)}
+        if training.optimizer == "muon" and inner:
+            self.all.append(Muon(inner, training.lr, training.weight_decay))
+            weights = {name: weight for name, weight in weights.items() if name not in inner}
+        kind = torch.optim.AdamW if training.weight_decay else torch.optim.Adam
+        fused = all(weight.device.type in ("cpu", "cuda") for weight in weights.values())
+        self.all.append(kind(list(weights.values()), lr=training.lr, betas=(training.beta1, training.beta2),
+                             eps=training.epsilon, weight_decay=training.weight_decay, fused=fused))
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, weights: dict[str, nn.Parameter]) -> dict[str, Tensor]:
-    """The optimiser's state as `kind/parameter` -> tensor."""
-    return {f"{kind}/{name}": value for name, weight in weights.items() for kind, value in optimizer.state[weight].items()}
+    def step(self, rate: float) -> None:
+        for optimizer in self.all:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
 
+    def tensors(self) -> dict[str, Tensor]:
+        """The state as `kind/parameter` -> tensor."""
+        return {f"{kind}/{name}": value for name, weight in self.weights.items() for optimizer in self.all
+                if weight in optimizer.state for kind, value in optimizer.state[weight].items()}
 
-def load_optimizer(optimizer: torch.optim.Optimizer, weights: dict[str, nn.Parameter], tensors: dict[str, Tensor]) -> None:
-    """Set the optimiser's state."""
-    for key, value in tensors.items():
-        kind, _, name = key.partition("/")
-        if name not in weights:
-            raise DamagedFile(f"optimizer.safetensors: '{name}' is not a parameter of this model")
-        weight = weights[name]
-        place = weight.device if kind != "step" or optimizer.defaults.get("fused") else "cpu"
-        optimizer.state[weight][kind] = value.to(place).clone()
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Set the state."""
+        for key, value in tensors.items():
+            kind, _, name = key.partition("/")
+            if name not in self.weights:
+                raise DamagedFile(f"optimizer.safetensors: '{name}' is not a parameter of this model")
+            weight = self.weights[name]
+            owner = next(o for o in self.all if any(weight is w for group in o.param_groups for w in group["params"]))
+            place = weight.device if kind != "step" or owner.defaults.get("fused") else "cpu"
+            owner.state[weight][kind] = value.to(place).clone()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gcdformer.models.transformer import Transformer
+from gcdformer.models.transformer import Transformer, is_inner_map
 
 Floats = npt.NDArray[np.float32]
 
@@ -23,18 +23,21 @@ class Pair(NamedTuple):
 
 
 class FlatTensors:
-    """Tensors of the model's shapes in one flat memory, by the parameters' names."""
+    """Tensors of the model's shapes in one flat memory, by the parameters' names; the maps inside the layers come first."""
 
     def __init__(self, model: Transformer) -> None:
-        self.shapes = {name: weight.shape for name, weight in model.named_parameters()}
+        named = sorted(model.named_parameters(), key=lambda pair: not is_inner_map(*pair))
+        self.shapes = {name: weight.shape for name, weight in named}
+        self.inner = sum(weight.numel() for name, weight in named if is_inner_map(name, weight))
         self.flat = torch.zeros(sum(shape.numel() for shape in self.shapes.values()))
         self.pairs = {name: Pair(view, view.numpy()) for name, view in self.views(self.flat)}
 
     def views(self, flat: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """The tensors in another flat memory of the same order."""
-        start = 0
+        """The tensors in another flat memory of the same order, which may lack the inner maps."""
+        start = len(flat) - sum(shape.numel() for shape in self.shapes.values())
         for name, shape in self.shapes.items():
-            yield name, flat[start:start + shape.numel()].view(shape)
+            if start >= 0:
+                yield name, flat[start:start + shape.numel()].view(shape)
             start += shape.numel()
 
     @classmethod

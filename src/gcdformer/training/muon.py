@@ -1,0 +1,66 @@
+"""Muon: momentum whose matrices are made nearly orthogonal before they are applied, so that all directions learn alike.
+
+For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together, in
+float32: torch's own Muon takes them one by one in bfloat16, which costs more than the rest of a small model's step.
+A stack of maps (queries, keys and values in one matrix) counts as several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gcdformer.models.transformer import maps_in
+
+MOMENTUM = 0.95
+ITERATIONS = 5
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+RMS_OF_ADAM = 0.2
+"""What an update of Adam measures on average, so that one learning rate serves both."""
+
+
+def nearly_orthogonal(matrices_NRC: Tensor) -> Tensor:
+    """Matrices with the same directions and singular values near one, by Newton and Schulz's iteration; R <= C."""
+    a, b, c = COEFFICIENTS
+    x: Tensor = matrices_NRC / torch.linalg.matrix_norm(matrices_NRC, keepdim=True).clamp_min(1e-7)
+    for _ in range(ITERATIONS):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x
+
+
+class Muon(torch.optim.Optimizer):
+    """Steps of fixed size along nearly orthogonal momentum, with decoupled weight decay."""
+
+    def __init__(self, weights: dict[str, nn.Parameter], lr: float, weight_decay: float) -> None:
+        super().__init__(list(weights.values()), dict(lr=lr, weight_decay=weight_decay))
+        self.alike: dict[tuple[int, int], list[tuple[nn.Parameter, int, int]]] = {}
+        for name, weight in weights.items():
+            count = maps_in(name)
+            rows, columns = weight.shape[0] // count, weight.shape[1]
+            shape = (min(rows, columns), max(rows, columns))
+            self.alike.setdefault(shape, []).extend((weight, index * rows, rows) for index in range(count))
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        rate, decay = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"]
+        for weight in self.param_groups[0]["params"]:
+            momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+            momentum.lerp_(weight.grad, 1 - MOMENTUM)
+            if decay:
+                weight.mul_(1 - rate * decay)
+        for (_, longer), maps in self.alike.items():
+            directions = nearly_orthogonal(torch.stack([self.direction(*one) for one in maps]))
+            for (weight, start, rows), direction in zip(maps, directions, strict=True):
+                direction = direction.mT if rows > weight.shape[1] else direction
+                weight[start:start + rows].sub_(direction, alpha=rate * RMS_OF_ADAM * longer**0.5)
+
+    def direction(self, weight: nn.Parameter, start: int, rows: int) -> Tensor:
+        """Nesterov's look ahead of one map, wider than high."""
+        assert weight.grad is not None
+        part = slice(start, start + rows)
+        ahead = torch.lerp(weight.grad[part], self.state[weight]["momentum"][part], MOMENTUM)
+        return ahead.mT if rows > weight.shape[1] else ahead
