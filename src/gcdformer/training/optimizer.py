@@ -12,7 +12,7 @@ from gcdformer.training.muon import Muon
 
 
 class Optimizers:
-    """Adam (AdamW if weights decay, one fused kernel where the device has it), or Muon for inner maps and Adam for others."""
+    """Adam (AdamW if weights decay, fused where the device can), or Muon for inner maps and Adam for others."""
 
     def __init__(self, weights: dict[str, nn.Parameter], training: TrainingSection) -> None:
         self.weights = weights
