@@ -22,6 +22,7 @@ from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoin
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
 from gcdformer.training.learner import Diverged, Learner
+from gcdformer.training.limits import limit_reached
 from gcdformer.training.optimizer import load_optimizer, optimizer_tensors
 from gcdformer.training.schedules import learning_rate
 from gcdformer.training.signals import StopRequest
@@ -55,7 +56,7 @@ class Trainer:
                 except Stopped:
                     self.save()
                     return f"interrupted by {self.stop.received.name if self.stop.received else 'a signal'}"
-            reason = self.limit_reached()
+            reason = limit_reached(self.config.limits, self.state, self.lines)
             if reason is not None:
                 if self.state.loss_count:
                     self.save()
@@ -120,26 +121,6 @@ class Trainer:
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
         self.view.evaluated(self.state, line, scores)
-
-    def epoch_seconds(self) -> float:
-        """How long the last epoch took, its evaluation included; 0 before the first."""
-        ends = [0.0, *(line["seconds"] for line in self.lines)]
-        return ends[-1] - ends[-2] if len(ends) > 1 else 0.0
-
-    def limit_reached(self) -> str | None:
-        limits, state = self.config.limits, self.state
-        between = state.loss_count == 0
-        if limits.max_epochs is not None and state.evaluations >= limits.max_epochs:
-            return f"max_epochs {limits.max_epochs} reached"
-        if limits.max_minutes is not None:
-            left = 60 * limits.max_minutes - state.seconds
-            if left <= 0 or (between and self.epoch_seconds() > left):
-                return f"max_minutes {limits.max_minutes:g} reached"
-        if limits.stop_at_correct is not None and between and self.lines:
-            correct = self.lines[-1].get("n_correct", 0)
-            if correct >= limits.stop_at_correct:
-                return f"stop_at_correct {limits.stop_at_correct} reached"
-        return None
 
     def save(self) -> None:
         """Write a checkpoint; keep the newest ones and the best."""
