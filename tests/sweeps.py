@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -64,16 +65,24 @@ def wait_for(condition: Callable[[], object], seconds: float = 90) -> object:
 
 
 def running(out: Path) -> dict[str, int]:
-    """The process of each trial that says it trains, by name."""
+    """The process of each trial that trains and has a checkpoint, by name."""
     found = {}
     for path in out.glob("*/.progress.json"):
         try:
             facts = json.loads(path.read_text())
         except (OSError, ValueError):
             continue
-        if checkpoint_steps(path.parent):
+        if checkpoint_steps(path.parent) and alive(facts["process"]):
             found[path.parent.name] = facts["process"]
     return found
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def fingerprint(run: Run) -> tuple[str, dict[str, bytes]]:

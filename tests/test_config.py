@@ -33,7 +33,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }
-ELSEWHERE = {"device", "threads"}  # tested below, by what they choose
+ELSEWHERE = {"device", "threads", "accumulate"}  # tested below and in test_distributed.py, by what they choose
 
 
 def trace(config: Config, path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sweeps import finish, running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
+from sweeps import alive, finish, running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: stay on 127.0.0.1
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -99,15 +99,18 @@ def test_twelve_trials_survive_workers_nodes_and_drivers(cluster: Any, tmp_path:
     driver = start_sweep(file, out, *words)
     _, process = next(iter(wait_for(lambda: running(out)).items()))
     os.kill(process, signal.SIGKILL)
-    wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) >= 2)
+    wait_for(lambda: not alive(process))
+    both = wait_for(lambda: len(found := running(out)) == 2 and found)  # one on each node
     second = next(node for node in cluster.list_all_nodes() if node is not cluster.head_node)
     cluster.remove_node(second, allow_graceful=False)
+    wait_for(lambda: sum(map(alive, both.values())) < 2)
     wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) >= 5)
     cluster.add_node(**NODE)
     wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) >= 7)
-    wait_for(lambda: running(out))
+    orphans = wait_for(lambda: running(out))
     driver.kill()
     finish(driver)
+    wait_for(lambda: not any(map(alive, orphans.values())))  # Ray ends the tasks of a driver that is gone
     code, output = finish(start_sweep(file, out, *words), timeout=400)
     assert code == 0 and "12 trials: 12 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 12, 2)
@@ -116,7 +119,7 @@ def test_twelve_trials_survive_workers_nodes_and_drivers(cluster: Any, tmp_path:
 @pytest.mark.scale
 def test_asha_stops_some_and_remembers_it(tmp_path: Path) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
-    write_sweep(file, rates=[1e-6, 3e-3], seeds=2, epochs=6)
+    write_sweep(file, rates=[3e-3, 1e-6], seeds=2, epochs=6)
     words = ("--engine", "ray", "--asha", "--asha-reduction", 2)
     code, output = finish(start_sweep(file, out, *words))
     assert code == 0 and " stopped" in output.splitlines()[-2] and " finished" in output.splitlines()[-2], output
