@@ -35,12 +35,14 @@ Facts = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["ray", "threads", "ranks"], default=[], help="default: all three")
+    parser.add_argument("what", nargs="*", help="ray, threads, ranks (default: all three)")
     parser.add_argument("--seconds", type=float, default=60, help="length of a trial, about")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     measures = {"ray": ray_against_local, "threads": threads_against_trials, "ranks": ranks_against_one}
+    if set(args.what) - set(measures):
+        parser.error(f"there is {', '.join(measures)}, not {' '.join(args.what)}")
     results = {name: measures[name](args.seconds, args.rounds) for name in args.what or measures}
     if args.json:
         print(json.dumps(results, indent=1))
