@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
-.PHONY: demo test lint setup clean
+.PHONY: demo test scale lint setup clean
 SHELL := /bin/bash
 READY := .venv/.ready
 
@@ -19,6 +19,10 @@ lint: $(READY)
 # One thread a worker: two workers use two cores.
 test: lint
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+
+# Ray and torchrun under faults: minutes, one process at a time.
+scale: $(READY)
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m scale tests/test_ray.py tests/test_distributed.py
 
 clean:
 	rm -rf .venv

@@ -34,7 +34,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }
-ELSEWHERE = {"device", "threads", "engine"}  # tested below or in test_packed, by what they choose
+ELSEWHERE = {"device", "threads", "engine", "accumulate"}  # tested below, in test_packed and in test_distributed
 
 
 def trace(config: Config, path: Path) -> str:

@@ -25,6 +25,15 @@ def commands() -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gcdformer ")]
 
 
+def write_small_sweep(path: Path) -> None:
+    """The sweep file of the README, with a smaller budget."""
+    text = next(block for kind, block in BLOCKS if kind == "toml")
+    small = text.replace("max_minutes = 5", "max_epochs = 1").replace(
+        "[fixed]\n", "[fixed]\ndim = 16\nepoch_size = 2000\ntest_size = 200\n").replace("seeds = 2", "seeds = 1")
+    assert small.count("max_epochs = 1") == small.count("dim = 16") == small.count("seeds = 1") == 1
+    path.write_text(small)
+
+
 def test_readme_opens_with_the_two_commands() -> None:
     first = BLOCKS[0][1]
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
@@ -35,6 +44,7 @@ def test_readme_opens_with_the_two_commands() -> None:
 
 def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    write_small_sweep(tmp_path / "bases.toml")
     found = commands()
     assert {words[0] for words in found} >= set(VERBS) - {"demo"}
     for words in found:

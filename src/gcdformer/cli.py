@@ -19,6 +19,8 @@ from gcdformer.version import __version__
 VERBS = {
     "demo": "train live for a few minutes and show what was learned",
     "train": "train a run, or go on with it",
+    "sweep": "run the trials of a file that are missing, here or on a cluster",
+    "runs": "a query over many runs: filter, sort, best of seeds, groups, SQL",
     "evaluate": "accuracy, correct GCD, f(k) and its frequency for every k",
     "predict": "tokens, prediction and truth for some integers",
     "explain": "which rules a model follows, how well, and every exception",

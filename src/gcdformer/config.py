@@ -182,6 +182,8 @@ class MachineSection(Section):
     device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$",
                         description="auto, cpu, cuda, cuda:N or mps")
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads (all cores if not given)")
+    accumulate: int = Field(1, ge=1, le=1_000_000, description="micro-batches whose gradients make up a batch, on each "
+                            "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
     keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best")
 

@@ -15,6 +15,10 @@ class DamagedFile(UserError):
     """A file of ours that does not match its checksum or cannot be read."""
 
 
+class InUse(UserError):
+    """Another process writes this run."""
+
+
 class MissingExtra(UserError):
     """A verb needs an optional dependency that is not installed."""
 

@@ -23,7 +23,7 @@ from gcdformer.evaluation.predictor import Predictor
 from gcdformer.experiments.presets import fast
 from gcdformer.models import flops_per_example
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.training.device import available_cores, choose_device
+from gcdformer.training.device import choose_device, chosen_threads
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import start_model
 
@@ -101,7 +101,7 @@ def measure(config: Config, seconds: float) -> dict[str, Any]:
     sample = best_rate(sample_work(config), 0.15 * seconds)
     flops = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
     return {
-        "threads": config.machine.threads or available_cores(),
+        "threads": chosen_threads(config.machine),
         "device": str(device),
         "gemm_gflops": gemm,
         "sample": {"examples_per_s": sample},
@@ -160,7 +160,7 @@ def evaluate_work(config: Config, problem: Problem, device: torch.device) -> Cal
     learner = Learner(config, problem, start_model(config, problem), device)
     for step in range(WARM_STEPS if config.model.decoder_dim <= 128 else 30):
         learner.learn(step)
-    predictor = Predictor(learner.model, problem, device, threads=config.machine.threads or available_cores())
+    predictor = Predictor(learner.model, problem, device, threads=chosen_threads(config.machine))
     rng = block_generator(0, Purpose.CHECKS, 0)
     count = 20_000 if config.model.decoder_dim <= 128 else 1000
     gcd = problem.task.has_gcd

@@ -12,6 +12,7 @@ from gcdformer.config import Config
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.run import Run
+from gcdformer.training.distributed import is_first_rank
 from gcdformer.training.learner import Diverged
 from gcdformer.training.session import train_session
 from gcdformer.training.signals import EXIT_INTERRUPTED
@@ -24,7 +25,8 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
     """Train, then print the last evaluation; the exit code."""
     console = Console(highlight=False)
     view: View
-    if quiet:
+    speaks = is_first_rank()
+    if quiet or not speaks:
         view = View()
     elif console.is_terminal and not as_json:
         view = LiveView(console)
@@ -36,6 +38,8 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
         print(f"gcdformer: {error}; the run stops, its last good checkpoint in {out} is kept; "
               "a new run with a lower --lr or a smaller --clip may do better", file=sys.stderr)
         return EXIT_DIVERGED
+    if not speaks:
+        return EXIT_INTERRUPTED if outcome.interrupted else 0
     if outcome.interrupted and not RunFolder(out).exists():
         print(f"gcdformer: {outcome.reason}", file=sys.stderr)
         return EXIT_INTERRUPTED

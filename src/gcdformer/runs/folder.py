@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gcdformer.config import Config, parse_toml
-from gcdformer.errors import DamagedFile, UserError
+from gcdformer.errors import DamagedFile, InUse, UserError
 from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
 from gcdformer.runs.files import replace_file, require_folder, sha256
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
@@ -120,7 +120,7 @@ class RunFolder:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 owner = os.read(handle, 100).decode(errors="replace").strip() or "another process"
-                raise UserError(f"{self.path}: in use by {owner}; one process at a time trains a run") from None
+                raise InUse(f"{self.path}: in use by {owner}; one process at a time trains a run") from None
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
             yield

@@ -9,16 +9,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from gcdformer.config import Config, TrainingSection
 from gcdformer.data.problem import Batch
 from gcdformer.models import Seq2Seq, autocast, sequence_loss
 from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thread_each
 from gcdformer.models.transformer import Transformer, is_inner_map
+from gcdformer.training.device import chosen_threads
+from gcdformer.training.distributed import Ranks, cuts
 from gcdformer.training.optimizer import Optimizers
 
 ROWS_A_SHARD = 128
@@ -37,8 +42,11 @@ class Engine(ABC):
         """The batch in the form that this engine reads; parts of it are batches too."""
 
     @abstractmethod
-    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False) -> float:
-        """`share` times the summed loss of a batch; its gradient replaces what is there, or is added to it."""
+    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> float:
+        """`share` times the summed loss of a batch; its gradient replaces what is there, or is added to it.
+
+        After the last batch of a step the gradient is summed over the ranks.
+        """
 
     @abstractmethod
     def gradients(self) -> list[Tensor]:
@@ -67,24 +75,42 @@ class Engine(ABC):
         return norm
 
 
-class AutogradEngine(Engine):
-    """Any model on any device."""
+class SummedLoss(nn.Module):
+    """Inputs and targets to the summed loss over target tokens: one forward, as DDP wants it."""
 
-    def __init__(self, model: Seq2Seq, training: TrainingSection, device: torch.device) -> None:
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs_NS: Tensor, targets_NT: Tensor) -> Tensor:
+        return sequence_loss(self.model, inputs_NS, targets_NT, reduction="sum")
+
+
+class AutogradEngine(Engine):
+    """Any model on any device; several ranks by DDP."""
+
+    def __init__(self, model: Seq2Seq, training: TrainingSection, device: torch.device, ranks: Ranks | None = None) -> None:
         self.model, self.device, self.precision = model.to(device), device, training.precision
+        self.loss: nn.Module = SummedLoss(model)
+        self.ranks = ranks.size if ranks else 1
+        if self.ranks > 1:
+            place = [device.index] if device.type == "cuda" else None
+            self.loss = DistributedDataParallel(self.loss, device_ids=place, gradient_as_bucket_view=True)
         self.optimizers = Optimizers(dict(model.named_parameters()), training)
 
     def encode(self, batch: Batch) -> Batch:
         return batch
 
-    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False) -> float:
+    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> float:
         assert isinstance(batch, Batch)
         inputs, targets = (torch.from_numpy(t).to(self.device) for t in (batch.inputs, batch.targets))
-        with autocast(self.precision, self.device):
-            loss = sequence_loss(self.model, inputs, targets, reduction="sum") * share
         if not add:
             self.model.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        alone = isinstance(self.loss, DistributedDataParallel) and not last
+        with self.loss.no_sync() if alone else nullcontext():  # type: ignore[operator]
+            with autocast(self.precision, self.device):
+                loss = self.loss(inputs, targets) * share
+            (loss * self.ranks).backward()  # DDP takes the mean over the ranks
         return float(loss.detach())
 
     def gradients(self) -> list[Tensor]:
@@ -100,12 +126,12 @@ class AutogradEngine(Engine):
 class PackedEngine(Engine):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
-    def __init__(self, model: Transformer, training: TrainingSection, threads: int) -> None:
+    def __init__(self, model: Transformer, training: TrainingSection, threads: int, ranks: Ranks | None = None) -> None:
         from gcdformer.models.packed.back import Shard
         from gcdformer.models.packed.memory import FlatTensors
 
         torch.set_num_threads(1)  # the threads are the shards'
-        self.model = model
+        self.model, self.ranks = model, ranks.size if ranks else 1
         self.weights = FlatTensors.adopt(model)
         self.total = FlatTensors(model)
         self.new_shard: Callable[[], Shard] = partial(Shard, model, self.weights)
@@ -123,19 +149,18 @@ class PackedEngine(Engine):
     def encode(self, batch: Batch) -> PackedBatch:
         return PackedBatch.of(batch.inputs, batch.input_lengths, batch.targets, batch.target_lengths)
 
-    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False) -> float:
+    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> float:
         assert isinstance(batch, PackedBatch)
         rows = len(batch.inputs.lengths)
         count = max(min(2, rows), -(-rows // ROWS_A_SHARD))
-        cuts = [rows * index // count for index in range(count + 1)]
+        parts = cuts(rows, count)
         while len(self.shards) < count:
             self.shards.append(self.new_shard())
         losses = [0.0] * count
 
         def work(first: int) -> None:
             for index in range(first, count, self.threads):
-                part = batch.part(cuts[index], cuts[index + 1])
-                losses[index] = self.shards[index].learn(part, share)
+                losses[index] = self.shards[index].learn(batch.part(*parts[index]), share)
 
         others = [self.pool.submit(work, first) for first in range(1, min(self.threads, count))] if self.pool else []
         work(0)
@@ -146,6 +171,8 @@ class PackedEngine(Engine):
                 self.total.flat.add_(shard.gradients.flat)
             else:
                 self.total.flat.copy_(shard.gradients.flat)
+        if last and self.ranks > 1:
+            dist.all_reduce(self.total.flat)
         return share * math.fsum(losses)
 
     def gradients(self) -> list[Tensor]:
@@ -181,12 +208,12 @@ class PackedEngine(Engine):
         self.optimizers.load(whole)
 
 
-def build_engine(model: Seq2Seq, training: TrainingSection, device: torch.device, engine: str, threads: int) -> Engine:
+def build_engine(model: Seq2Seq, config: Config, device: torch.device, ranks: Ranks) -> Engine:
     """The packed engine where it can be, unless autograd is asked for."""
-    if engine == "auto" and can_pack(model, device, training.precision):
+    if config.machine.engine == "auto" and can_pack(model, device, config.training.precision):
         assert isinstance(model, Transformer)
-        return PackedEngine(model, training, threads)
-    return AutogradEngine(model, training, device)
+        return PackedEngine(model, config.training, chosen_threads(config.machine), ranks)
+    return AutogradEngine(model, config.training, device, ranks)
 
 
 def has_to_compile(config: Config, device: torch.device) -> bool:

@@ -7,6 +7,7 @@ step. So a run that is stopped anywhere, by a signal or by `kill -9`, goes on bi
 from __future__ import annotations
 
 import math
+import signal
 from dataclasses import replace
 from time import perf_counter
 
@@ -21,8 +22,10 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
-from gcdformer.training.device import available_cores
+from gcdformer.training.device import chosen_threads
+from gcdformer.training.distributed import Ranks
 from gcdformer.training.learner import Diverged, Learner
+from gcdformer.training.limits import limit_reached
 from gcdformer.training.schedules import learning_rate
 from gcdformer.training.signals import StopRequest
 from gcdformer.training.view import View
@@ -32,13 +35,14 @@ class Trainer:
     """One run in progress."""
 
     def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device, folder: RunFolder,
-                 stop: StopRequest, view: View) -> None:
+                 stop: StopRequest, view: View, ranks: Ranks) -> None:
         self.config, self.problem, self.device = config, problem, device
-        self.folder, self.stop, self.view = folder, stop, view
-        self.learner = Learner(config, problem, model, device)
+        self.folder, self.stop, self.view, self.ranks = folder, stop, view, ranks
+        self.learner = Learner(config, problem, model, device, ranks)
         self.state = TrainingState()
         self.lines: list[Line] = []
         self._clock = self._saved_at = perf_counter()
+        self._agreed: signal.Signals | None = None
 
     def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
         self.learner.engine.load_optimizer(checkpoint.optimizer)
@@ -51,20 +55,21 @@ class Trainer:
         while True:
             if self.state.step == (self.state.evaluations + 1) * self.config.training.steps_per_epoch:
                 try:
-                    self.evaluate()
+                    self.evaluate_by_first()
                 except Stopped:
+                    self.agree()
                     self.save()
-                    return f"interrupted by {self.stop.received.name if self.stop.received else 'a signal'}"
-            reason = self.limit_reached()
+                    return f"interrupted by {self.stop_signal.name if self.stop_signal else 'a signal'}"
+            reason = limit_reached(self.config.limits, self.state, self.lines)
             if reason is not None:
                 if self.state.loss_count:
                     self.save()
                 return reason
             self.train_step()
-            if self.stop.received is not None:
+            if self.stop_signal is not None:
                 self.save()
-                return f"interrupted by {self.stop.received.name}"
-            if perf_counter() - self._saved_at > 60 * self.config.machine.checkpoint_minutes:
+                return f"interrupted by {self.stop_signal.name}"
+            if self.ranks.first and perf_counter() - self._saved_at > 60 * self.config.machine.checkpoint_minutes:
                 self.save()
 
     def train_step(self) -> None:
@@ -73,9 +78,29 @@ class Trainer:
         self.state.loss_sum += loss
         self.state.loss_count += 1
         self.tick()
+        self.agree()
         self.view.stepped(self.state, loss, rate)
 
-    def evaluate(self) -> None:
+    def agree(self) -> None:
+        """Let all ranks have the same time, and the same signal if one of them got one."""
+        if self.ranks.size > 1:
+            self.state.seconds, number = self.ranks.largest(self.state.seconds, float(self.stop.received or 0))
+            self._agreed = signal.Signals(int(number)) if number else None
+
+    @property
+    def stop_signal(self) -> signal.Signals | None:
+        """The signal that ends this session; among ranks the one that all of them know of."""
+        return self.stop.received if self.ranks.size == 1 else self._agreed
+
+    def evaluate_by_first(self) -> None:
+        """Evaluate on rank 0; the others wait for what came of it."""
+        state, line = self.ranks.by_first(self.evaluate)
+        if not self.ranks.first:
+            self.state = state
+            self.lines.append(line)
+            self._clock = perf_counter()
+
+    def evaluate(self) -> tuple[TrainingState, Line]:
         """Decode both test sets, write the prediction tables and a line of metrics, save."""
         self.tick()
         before: Line = self.lines[-1] if self.lines else {"seconds": 0.0, "D": []}
@@ -92,7 +117,7 @@ class Trainer:
 
         predictor = Predictor(self.learner.model, self.problem, self.device,
                               precision=self.config.training.precision, on_batch=progress,
-                              threads=self.config.machine.threads or available_cores())
+                              threads=chosen_threads(self.config.machine))
         tables: dict[str, PredictionTable] = {}
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
@@ -121,29 +146,12 @@ class Trainer:
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
         self.view.evaluated(self.state, line, scores)
-
-    def epoch_seconds(self) -> float:
-        """How long the last epoch took, its evaluation included; 0 before the first."""
-        ends = [0.0, *(line["seconds"] for line in self.lines)]
-        return ends[-1] - ends[-2] if len(ends) > 1 else 0.0
-
-    def limit_reached(self) -> str | None:
-        limits, state = self.config.limits, self.state
-        between = state.loss_count == 0
-        if limits.max_epochs is not None and state.evaluations >= limits.max_epochs:
-            return f"max_epochs {limits.max_epochs} reached"
-        if limits.max_minutes is not None:
-            left = 60 * limits.max_minutes - state.seconds
-            if left <= 0 or (between and self.epoch_seconds() > left):
-                return f"max_minutes {limits.max_minutes:g} reached"
-        if limits.stop_at_correct is not None and between and self.lines:
-            correct = self.lines[-1].get("n_correct", 0)
-            if correct >= limits.stop_at_correct:
-                return f"stop_at_correct {limits.stop_at_correct} reached"
-        return None
+        return self.state, line
 
     def save(self) -> None:
         """Write a checkpoint; keep the newest ones and the best."""
+        if not self.ranks.first:
+            return
         model = self.learner.model
         tensors = self.learner.engine.optimizer_tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))

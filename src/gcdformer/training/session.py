@@ -6,6 +6,8 @@ is kept are not part of a run's identity; raising a limit extends it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -27,10 +29,11 @@ from gcdformer.runs.checkpoint import (
     load_weights,
 )
 from gcdformer.runs.folder import RunFolder
-from gcdformer.runs.metrics import keep_metrics
+from gcdformer.runs.metrics import Line, keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
-from gcdformer.training.device import available_cores, choose_device
+from gcdformer.training.device import choose_device, chosen_threads
+from gcdformer.training.distributed import Ranks, joined_ranks
 from gcdformer.training.engines import has_to_compile
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
@@ -55,30 +58,44 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     check_folder(folder)
     if not folder.exists():
         check_start(config)
-    with StopRequest() as stop, folder.locked(), view:
+    with StopRequest() as stop, joined_ranks(device) as ranks, held_by_first(folder, ranks), view:
         if has_to_compile(config, device):
             view.note("compiling the training step for this machine, once (some ten seconds) …")
-        if folder.exists():
-            config = agreed_config(folder, config)
+        if ranks.by_first(folder.exists):
+            config = ranks.by_first(lambda: agreed_config(folder, config))
         else:
             try:
-                config = with_horizon(config, problem, device, stop, view)
+                config = with_horizon(config, problem, device, stop, view, ranks)
             except Stopped:
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
-        found = newest_checkpoint(folder, view)
+        found = newest_for_all(folder, view, ranks)
         model = new_model(config, problem) if found else start_model(config, problem)
-        folder.write_config(config)
-        trainer = Trainer(config, problem, model, device, folder, stop, view)
-        lines = keep_metrics(folder.metrics_path, found.state.evaluations if found else 0)
-        drop_checkpoints_after(out, found.state.step if found else 0)
-        folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
+        lines = ranks.by_first(lambda: make_ready(folder, config, found))
+        trainer = Trainer(config, problem, model, device, folder, stop, view, ranks)
         if found:
             load_weights(model, found.model, checkpoint_path(out, found.state.step))
             trainer.restore(found, lines)
         view.started(config, problem, model, trainer.state, trainer.lines)
         reason = trainer.run()
         view.ended(trainer.state, reason)
-        return Outcome(out, reason, bool(stop))
+        return Outcome(out, reason, trainer.stop_signal is not None)
+
+
+@contextmanager
+def held_by_first(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
+    """The run's lock, held by rank 0 for all."""
+    with ExitStack() as stack:
+        ranks.by_first(lambda: stack.enter_context(folder.locked()))
+        yield
+
+
+def make_ready(folder: RunFolder, config: Config, found: Checkpoint | None) -> list[Line]:
+    """Write the configuration and drop what came after the checkpoint; the lines of metrics that stay."""
+    folder.write_config(config)
+    lines = keep_metrics(folder.metrics_path, found.state.evaluations if found else 0)
+    drop_checkpoints_after(folder.path, found.state.step if found else 0)
+    folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
+    return lines
 
 
 def check_folder(folder: RunFolder) -> None:
@@ -147,7 +164,16 @@ def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
     return None
 
 
-def with_horizon(config: Config, problem: Problem, device: torch.device, stop: StopRequest, view: View) -> Config:
+def newest_for_all(folder: RunFolder, view: View, ranks: Ranks) -> Checkpoint | None:
+    """The newest whole checkpoint: rank 0 finds it, the others read the same one."""
+    if ranks.size == 1:
+        return newest_checkpoint(folder, view)
+    step = ranks.by_first(lambda: found.state.step if (found := newest_checkpoint(folder, view)) else None)
+    return None if step is None else load_checkpoint(folder.path, step)
+
+
+def with_horizon(config: Config, problem: Problem, device: torch.device, stop: StopRequest, view: View,
+                 ranks: Ranks) -> Config:
     """A cosine schedule's horizon, fixed once: from max_epochs, or from max_minutes and the speed measured here."""
     training, limits = config.training, config.limits
     if training.schedule != "cosine" or training.horizon is not None:
@@ -156,7 +182,7 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, stop: S
         return config.replace(horizon=max(limits.max_epochs * training.steps_per_epoch, training.warmup + 1))
     assert limits.max_minutes is not None, "check_start lets no other case through"
     view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule …")
-    step_seconds, test_seconds = measure_speed(config, problem, device, stop=stop)
+    step_seconds, test_seconds = measure_speed(config, problem, device, stop=stop, ranks=ranks)
     epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
     seconds = 60 * limits.max_minutes
     epochs = int(seconds * 0.97 / epoch_seconds)
@@ -165,19 +191,32 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, stop: S
 
 
 def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0,
-                  stop: StopRequest | None = None) -> tuple[float, float]:
-    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` on a signal."""
+                  stop: StopRequest | None = None, ranks: Ranks | None = None) -> tuple[float, float]:
+    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` on a signal.
+
+    Ranks measure together and agree on the result.
+    """
+    ranks = ranks or Ranks()
+
     def check(done: int = 0) -> None:
         if stop:
             raise Stopped
 
     config = config.replace(horizon=10**9) if config.training.schedule == "cosine" else config
-    learner = Learner(config, problem, start_model(config, problem), device)
+    learner = Learner(config, problem, start_model(config, problem), device, ranks)
 
     def timed_step(index: int) -> float:
         began = perf_counter()
         learner.learn(index)
-        check()
+        elapsed, stopping = ranks.largest(perf_counter() - began, float(bool(stop)))
+        if stopping:
+            raise Stopped
+        return elapsed
+
+    def timed_tests() -> float:
+        began = perf_counter()
+        for questions in sets.values():
+            predictor.tokens(questions)
         return perf_counter() - began
 
     first = timed_step(0)
@@ -186,9 +225,5 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
-    threads = config.machine.threads or available_cores()
-    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=threads)
-    began = perf_counter()
-    for questions in sets.values():
-        predictor.tokens(questions)
-    return sum(usual) / len(usual), (perf_counter() - began) * config.evaluation.test_size / size
+    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
+    return sum(usual) / len(usual), ranks.by_first(timed_tests) * config.evaluation.test_size / size

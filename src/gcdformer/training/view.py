@@ -148,7 +148,7 @@ class LiveView(View):
         in_epoch = min(state.step - state.evaluations * per_epoch, per_epoch)
         bar = Table.grid(padding=(0, 1))
         doing = self.reason or (f"evaluating {100 * self.share:.0f} %" if self.share is not None else "training")
-        left = time_left(self.config, state, self.lines)
+        left = time_left(self.config, state)
         bar.add_row(Text(f"epoch {state.evaluations + 1 if not self.reason else state.evaluations}", style="bold"),
                     ProgressBar(per_epoch, in_epoch, width=30), doing,
                     Text(clock(state.seconds) + (f", {left} left" if left and not self.reason else ""), style="dim"))
@@ -218,12 +218,18 @@ def clock(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}"
 
 
-def time_left(config: Config, state: TrainingState, lines: list[Line]) -> str:
-    """An estimate from the limits; empty if there is none to tell."""
+def seconds_left(config: Config, state: TrainingState) -> float | None:
+    """An estimate from the limits; None if there is none to tell."""
     guesses = []
     if config.limits.max_minutes is not None:
         guesses.append(60 * config.limits.max_minutes - state.seconds)
     if config.limits.max_epochs is not None and state.step:
         total = config.limits.max_epochs * config.training.steps_per_epoch
         guesses.append((total - state.step) * state.seconds / state.step)
-    return clock(max(0.0, min(guesses))) if guesses else ""
+    return max(0.0, min(guesses)) if guesses else None
+
+
+def time_left(config: Config, state: TrainingState) -> str:
+    """The same in words; empty if there is none."""
+    left = seconds_left(config, state)
+    return "" if left is None else clock(left)

@@ -1,0 +1,170 @@
+"""`gcdformer sweep`: run the trials of a file that are missing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.errors import UserError
+from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
+
+if TYPE_CHECKING:
+    from gcdformer.experiments.board import Board
+    from gcdformer.experiments.engine import Engine
+    from gcdformer.experiments.plan import Planned
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="the sweep, a TOML file")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder of the trials, each a run folder")
+    parser.add_argument("--dry-run", action="store_true", help="show the trials and the estimated time, run nothing")
+    parser.add_argument("--engine", choices=["local", "ray"], default="local",
+                        help="where trials run: processes on this machine, or Ray (default: local)")
+    parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 10_000), metavar="N",
+                        help="trials at a time with --engine local (default: what the cores and GPUs allow)")
+    parser.add_argument("--address", metavar="ADDR", help="an existing Ray cluster (default: one is started and stopped)")
+    parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N",
+                        help="only trials I, I+N, I+2N …, I from 0: for an array of jobs")
+    parser.add_argument("--retries", type=lambda text: parse_integer(text, "retries", 0, 1000), default=3, metavar="N",
+                        help="how often a trial that was killed goes on elsewhere (default: 3)")
+    parser.add_argument("--retry", action="store_true", help="try again what diverged or was stopped early")
+    parser.add_argument("--asha", action="store_true", help="stop hopeless trials early, by Ray Tune's ASHA")
+    parser.add_argument("--asha-grace", type=lambda text: parse_integer(text, "asha-grace", 1, 10**6), metavar="N",
+                        help="epochs before a trial may be stopped (default: 1)")
+    parser.add_argument("--asha-reduction", type=lambda text: parse_integer(text, "asha-reduction", 2, 100), metavar="N",
+                        help="one of N goes on at each rung (default: 4)")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    check(args)
+    sweep = read_sweep(args.file)
+    index, count = args.part
+    trials = expand(sweep, str(args.file))[index::count]
+    from gcdformer.experiments.plan import plan
+    planned = plan(trials, args.out, retry=args.retry)
+    if args.dry_run:
+        return show_plan(args, sweep, planned)
+    return run_planned(args, sweep, planned)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Flags that clash."""
+    if args.engine == "local":
+        for name in ("address", "asha", "asha_grace", "asha_reduction"):
+            if getattr(args, name):
+                raise UserError(f"--{name.replace('_', '-')} needs --engine ray")
+    elif args.jobs:
+        raise UserError("--jobs is for --engine local; Ray places trials by what they need")
+    if not args.asha and (args.asha_grace or args.asha_reduction):
+        raise UserError("--asha-grace and --asha-reduction need --asha")
+
+
+def part(text: str) -> tuple[int, int]:
+    """I/N as two integers."""
+    first, slash, second = text.partition("/")
+    if not slash or not first.isdecimal() or not second.isdecimal() or int(first) >= int(second):
+        raise UserError(f"part: I/N with I from 0 to N-1, got '{text}'")
+    return int(first), int(second)
+
+
+def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
+    """The trials, how they stand, and how long each will take here."""
+    from gcdformer.experiments.estimate import estimate, wall_seconds
+    from gcdformer.experiments.local import slots_here
+    from gcdformer.training.view import clock
+    slots = args.jobs or slots_here(sweep.needs)
+    seconds = estimate(planned)
+    known = [value for value in seconds.values() if value is not None]
+    wall = wall_seconds(known, slots)
+    if args.json:
+        print_json({"trials": [{"name": one.name, "status": one.status, "seconds": seconds[one.name]} for one in planned],
+                    "slots": slots, "seconds": wall})
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("trial", "status", "time"):
+        table.add_column(heading, no_wrap=heading != "trial", overflow="fold")
+    for one in planned:
+        value = seconds[one.name]
+        table.add_row(one.name, one.status, "" if one.over else "?" if value is None else clock(value))
+    Console(highlight=False).print(table)
+    unknown = len(seconds) - len(known)
+    print(f"{len(planned)} trials, {sum(one.over for one in planned)} of them over; {slots} at a time on this machine: "
+          f"about {clock(wall)}, estimated from measured speed" + (f", and {unknown} of unknown length" if unknown else ""))
+    return 0
+
+
+def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
+    from gcdformer.experiments.engine import run_trials
+    from gcdformer.training.signals import StopRequest
+    if any(not one.over for one in planned):
+        args.out.mkdir(parents=True, exist_ok=True)
+        with StopRequest() as stop:
+            if args.asha:
+                from gcdformer.experiments.asha import run_with_asha
+                run_with_asha(planned, board_for(args, planned, 1), stop, address=args.address,
+                              grace=args.asha_grace or 1, reduction=args.asha_reduction or 4, retries=args.retries)
+            else:
+                with build_engine(args, sweep) as engine:
+                    board = board_for(args, planned, engine.at_once(sweep.needs))
+                    run_trials(planned, engine, board, stop, args.retries)
+            interrupted = bool(stop)
+    else:
+        interrupted = False
+    tell(args, planned)
+    return exit_code(planned, interrupted)
+
+
+def build_engine(args: argparse.Namespace, sweep: SweepFile) -> Engine:
+    if args.engine == "ray":
+        from gcdformer.experiments.on_ray import RayEngine
+        return RayEngine(args.address, retries=args.retries)
+    from gcdformer.experiments.local import LocalEngine
+    return LocalEngine(sweep.needs, args.jobs)
+
+
+def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> Board:
+    from gcdformer.experiments.board import LiveBoard, PlainBoard
+    console = Console(highlight=False)
+    if console.is_terminal and not args.json:
+        return LiveBoard(planned, slots, console)
+    return PlainBoard(planned, slots, sys.stderr if args.json else None)
+
+
+def exit_code(planned: list[Planned], interrupted: bool) -> int:
+    """75 stopped by a signal, 1 a trial failed, 3 one diverged, 0 all are over."""
+    from gcdformer.training.signals import EXIT_INTERRUPTED
+    statuses = {one.status for one in planned}
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if statuses & {"failed", "in use"}:
+        return 1
+    return 3 if "diverged" in statuses else 0
+
+
+def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
+    """Where each trial stands."""
+    rows = [row(one) for one in planned]
+    if args.json:
+        print_json({"out": str(args.out), "trials": rows})
+        return
+    counts: dict[str, int] = {}
+    for one in planned:
+        counts[one.status] = counts.get(one.status, 0) + 1
+        if one.status in ("failed", "diverged", "in use"):
+            print(f"{one.status} {one.name}: {one.reason}", file=sys.stderr)
+    print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
+    print(f"look at them  gcdformer runs {args.out}")
+
+
+def row(one: Planned) -> dict[str, Any]:
+    lines = one.lines()
+    last = lines[-1] if lines else {}
+    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": one.reason,
+            **{key: last.get(key) for key in ("epoch", "accuracy", "n_correct", "seconds")}}

@@ -1,0 +1,138 @@
+"""The Ray engine: each trial a Ray task with its CPU and GPU needs, on an existing cluster or one started and stopped here.
+
+A task is an ordinary training session on shared storage. If its worker or its node is lost, Ray runs the task again
+elsewhere, where it goes on from the last checkpoint. If this process dies, Ray ends its tasks; the same command goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gcdformer.config import Config
+from gcdformer.errors import MissingExtra, UserError
+from gcdformer.experiments.engine import Engine
+from gcdformer.experiments.plan import Planned
+from gcdformer.experiments.sweep import Needs
+from gcdformer.experiments.trial import Ending, run_trial
+from gcdformer.training.device import available_cores
+from gcdformer.training.signals import EXIT_INTERRUPTED
+
+LOCALHOST = "127.0.0.1"
+PROGRESS_SECONDS = 5.0  # shared storage is slower than a disk, and there may be hundreds of trials
+SMALLEST_STORE = 80 * 2**20  # bytes; trials pass nothing through Ray's object store
+
+
+def connect(address: str | None) -> int:
+    """Join a cluster, or start one on this machine that listens on 127.0.0.1 only; the number of its CPUs."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if address is None or address.rpartition(":")[0] in (LOCALHOST, "localhost"):
+        # Read when Ray is imported. Else Ray replaces 127.0.0.1 by the machine's address and listens on all of them.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("ray", "sweep") from None
+    quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
+    if address is None:
+        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, object_store_memory=SMALLEST_STORE,
+                 _node_ip_address=LOCALHOST, **quiet)
+    else:
+        check_address(address)
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UserError(f"address: no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from None
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+
+
+def check_address(address: str) -> None:
+    """A quick `UserError` if nothing listens at HOST:PORT; Ray itself tries for a minute."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise UserError(f"address: no Ray cluster answers at {address}: {error}") from None
+
+
+def check_needs(needs: Needs) -> None:
+    """A `UserError` if no node of the cluster could ever hold a trial."""
+    import ray
+    every = ray.nodes()  # type: ignore[no-untyped-call]
+    nodes = [node["Resources"] for node in every if node["Alive"]]
+    if not any(node.get("CPU", 0) >= needs.cpus and node.get("GPU", 0) >= needs.gpus for node in nodes):
+        raise UserError(f"needs: no node of the cluster has {needs.cpus} CPUs and {needs.gpus:g} GPUs free for a trial")
+
+
+def disconnect() -> None:
+    """Leave the cluster; one that was started here is stopped."""
+    import ray
+    ray.shutdown()
+
+
+def trial_task(tree: dict[str, Any], out: str) -> tuple[int, str]:
+    """What runs on a node."""
+    ending = run_trial(Config.parse(tree), Path(out), every=PROGRESS_SECONDS)
+    return ending.code, ending.reason
+
+
+class RayEngine(Engine):
+    """Tasks. Ray queues them and places them where their needs are met."""
+
+    def __init__(self, address: str | None = None, retries: int = 3) -> None:
+        self.address, self.retries = address, retries
+        self.slots = 100_000  # all are started at once: the queue is Ray's
+        self.tasks: dict[Any, Planned] = {}
+
+    def __enter__(self) -> RayEngine:
+        self.cpus = connect(self.address)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        disconnect()
+
+    def at_once(self, needs: Needs) -> int:
+        return max(1, self.cpus // needs.cpus)
+
+    def start(self, one: Planned) -> None:
+        if not self.tasks:
+            check_needs(one.trial.needs)
+        import ray
+        needs = one.trial.needs
+        task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=self.retries)(trial_task)
+        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()))
+        self.tasks[reference] = one
+
+    def wait(self, seconds: float) -> list[tuple[Planned, Ending]]:
+        import ray
+        if not self.tasks:
+            return []
+        ready, _ = ray.wait(list(self.tasks), num_returns=len(self.tasks), timeout=seconds, fetch_local=False)
+        return [(self.tasks.pop(reference), ending_of(reference)) for reference in ready]
+
+    def ask_to_stop(self) -> None:
+        import ray
+        for reference in self.tasks:
+            ray.cancel(reference, force=False, recursive=False)
+
+
+def ending_of(reference: Any) -> Ending:
+    """How a task ended; a lost worker or node has no exit code."""
+    import ray
+    from ray import exceptions
+    try:
+        code, reason = ray.get(reference)
+        return Ending(code, reason)
+    except (exceptions.TaskCancelledError, KeyboardInterrupt):
+        return Ending(EXIT_INTERRUPTED, "stopped before it began, or while it did")
+    except exceptions.RayTaskError as error:
+        return Ending(1, " ".join(str(error.cause).split())[-300:])
+    except exceptions.RayError as error:
+        return Ending(-1, f"lost: {type(error).__name__}")

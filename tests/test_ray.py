@@ -1,0 +1,130 @@
+"""The Ray engine on a real cluster of two nodes on 127.0.0.1, and what happens when its parts are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps import alive, finish, running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
+
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: stay on 127.0.0.1
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+cluster_utils = pytest.importorskip("ray.cluster_utils")
+NODE = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20, "include_dashboard": False}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A head and a second node, each with one CPU; stopped whatever happens."""
+    nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=dict(NODE))
+    try:
+        nodes.add_node(**NODE)
+        yield nodes
+    finally:
+        nodes.shutdown()
+
+
+def listening() -> set[str]:
+    """Local addresses of all listening TCP sockets of this machine, as the kernel writes them (hexadecimal)."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for row in Path("/proc/net", name).read_text().splitlines()[1:]:
+            local, state = row.split()[1], row.split()[3]
+            if state == "0A":
+                found.add(local.split(":")[0] + ":" + local.split(":")[1])
+    return found
+
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads /proc")
+def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
+    """Without an address a cluster is started, on 127.0.0.1 only, and stopped; killed trials go on."""
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+    before = listening()
+    driver = start_sweep(file, out, "--engine", "ray")
+    name, process = next(iter(wait_for(lambda: running(out)).items()))
+    ray_sockets = {address for address in listening() - before if "ray" in owner(address)}
+    assert ray_sockets and {address.split(":")[0] for address in ray_sockets} <= LOOPBACK
+    os.kill(process, signal.SIGKILL)
+    code, output = finish(driver)
+    assert code == 0 and "2 trials: 2 finished" in output, output
+    same_as_uninterrupted(out, tmp_path / "whole", 2, 2)
+    assert not {address for address in listening() - before if "ray" in owner(address)}
+
+
+def owner(address: str) -> str:
+    """The command of the process that owns a listening socket; empty if it is gone or not ours."""
+    inodes = {row.split()[9] for name in ("tcp", "tcp6") for row in Path("/proc/net", name).read_text().splitlines()[1:]
+              if row.split()[1] == address}
+    for path in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            target = str(path.readlink())
+            if target.startswith("socket:[") and target[8:-1] in inodes:
+                return (path.parent.parent / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+    return ""
+
+
+@pytest.mark.scale
+def test_ctrl_c_saves_and_the_same_command_goes_on(cluster: Any, tmp_path: Path) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=3, epochs=2, epoch_size=4800)
+    words = ("--engine", "ray", "--address", cluster.address)
+    driver = start_sweep(file, out, *words)
+    wait_for(lambda: running(out))
+    driver.send_signal(signal.SIGINT)
+    code, output = finish(driver)
+    assert code == 75 and "SIGINT: the trials save and stop" in output, output
+    assert not running(out)
+    code, output = finish(start_sweep(file, out, *words))
+    assert code == 0 and "3 trials: 3 finished" in output, output
+    same_as_uninterrupted(out, tmp_path / "whole", 3, 2)
+
+
+@pytest.mark.scale
+def test_twelve_trials_survive_workers_nodes_and_drivers(cluster: Any, tmp_path: Path) -> None:
+    """A worker killed, a node removed, the driver killed: 12 of 12 finish exactly once, bit-equal."""
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3, 3e-3], seeds=6, epochs=2, epoch_size=4800)
+    words = ("--engine", "ray", "--address", cluster.address)
+    driver = start_sweep(file, out, *words)
+    _, process = next(iter(wait_for(lambda: running(out)).items()))
+    os.kill(process, signal.SIGKILL)
+    wait_for(lambda: not alive(process))
+    both = wait_for(lambda: len(found := running(out)) == 2 and found)  # one on each node
+    second = next(node for node in cluster.list_all_nodes() if node is not cluster.head_node)
+    cluster.remove_node(second, allow_graceful=False)
+    wait_for(lambda: sum(map(alive, both.values())) < 2)
+    wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) >= 5)
+    cluster.add_node(**NODE)
+    wait_for(lambda: len(list(out.glob("*/metrics.jsonl"))) >= 7)
+    orphans = wait_for(lambda: running(out))
+    driver.kill()
+    finish(driver)
+    wait_for(lambda: not any(map(alive, orphans.values())))  # Ray ends the tasks of a driver that is gone
+    code, output = finish(start_sweep(file, out, *words), timeout=400)
+    assert code == 0 and "12 trials: 12 finished" in output, output
+    same_as_uninterrupted(out, tmp_path / "whole", 12, 2)
+
+
+@pytest.mark.scale
+def test_asha_stops_some_and_remembers_it(tmp_path: Path) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[3e-3, 1e-6], seeds=2, epochs=6)
+    words = ("--engine", "ray", "--asha", "--asha-reduction", 2)
+    code, output = finish(start_sweep(file, out, *words))
+    assert code == 0 and " stopped" in output.splitlines()[-2] and " finished" in output.splitlines()[-2], output
+    code, again = finish(start_sweep(file, out, *words))
+    assert code == 0 and "start" not in again and again.splitlines()[-2] == output.splitlines()[-2]
+    code, retried = finish(start_sweep(file, out, "--retry"))
+    assert code == 0 and "4 trials: 4 finished" in retried
+    same_as_uninterrupted(out, tmp_path / "whole", 4, 6)

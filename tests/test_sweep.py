@@ -1,0 +1,196 @@
+"""Sweeps: the file and its errors, names, what is missing, and the local engine with processes that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import tiny_config
+from gcdformer import UserError, load_run, train
+from gcdformer.cli import main
+from gcdformer.experiments.engine import lost, settle
+from gcdformer.experiments.estimate import wall_seconds
+from gcdformer.experiments.plan import plan, write_record
+from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
+from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
+from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
+from gcdformer.runs.folder import RunFolder
+from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
+
+BUDGET = {"max_epochs": 2}
+
+
+def trials_of(**fields: object) -> list[str]:
+    return [trial.name for trial in expand(SweepFile.model_validate({"budget": BUDGET, **fields}))]
+
+
+def test_a_grid_lists_and_seeds_make_trials_with_telling_names() -> None:
+    assert trials_of() == ["fast_seed-0"]
+    assert trials_of(seeds=[3, 5], grid={"base": [10, 30], "lr": [1e-3]}) == [
+        "fast_base-10_lr-0.001_seed-3", "fast_base-10_lr-0.001_seed-5",
+        "fast_base-30_lr-0.001_seed-3", "fast_base-30_lr-0.001_seed-5"]
+    assert trials_of(grid={"dim": [32]}, fixed={"heads": 2},
+                     list=[{"outcomes": "natural"}, {"preset": "paper", "batch-size": 64}]) == [
+        "fast_dim-32_outcomes-natural_seed-0", "paper_dim-32_batch-size-64_seed-0"]
+    config = expand(SweepFile.model_validate({"budget": BUDGET, "preset": "paper", "fixed": {"max": 5000},
+                                              "needs": {"cpus": 3}}))[0].config
+    assert config.task.maximum == 5000 and config.machine.threads == 3 and config.model.encoder_dim == 512
+    assert config.limits.max_epochs == 2 and config.limits.max_minutes is None
+
+
+def test_equal_trials_come_once_and_names_never_clash() -> None:
+    assert len(trials_of(grid={"base": [10, 30, 10]})) == 2
+    names = trials_of(list=[{"init_from": "a/x"}, {"init_from": "b/x"}])
+    assert len(set(names)) == 2 and all(name.startswith("fast_init-from-x_seed-0_") for name in names)
+
+
+@settings(max_examples=30, deadline=None)
+@given(bases=st.lists(st.integers(2, 500), min_size=1, max_size=5), seeds=st.integers(1, 4),
+       rates=st.lists(st.sampled_from([1e-3, 2e-3, 5e-4]), min_size=1, max_size=3))
+def test_there_are_as_many_trials_as_distinct_combinations(bases: list[int], seeds: int, rates: list[float]) -> None:
+    names = trials_of(seeds=seeds, grid={"base": bases, "lr": rates})
+    assert len(names) == len(set(names)) == len(set(bases)) * len(set(rates)) * seeds
+
+
+BAD = [
+    ("preset = 'fsat'\n[budget]\nmax_epochs=1", "preset"), ("[grid]\nbsae = [1]", "grid.bsae"),
+    ("[grid]\nbase = []", "grid.base"), ("[grid]\nbase = 10", "grid.base"), ("[fixed]\nseed = 3", "seeds"),
+    ("seeds = []", "seeds"), ("seeds = [1, 1]", "seeds"), ("seeds = 0", "seeds"), ("[fixed]\nmax_epochs = 3", "budget"),
+    ("[grid]\nthreads = [1]", "cpus"), ("[grid]\ndevice = ['cpu']", "fixed"), ("[fixed]\nbase = 1", "base"),
+    ("preset = 'paper'", "budget"), ("[needs]\ncpus = 0", "cpus"), ("colour = 1", "colour"), ("[grid", "not TOML"),
+    ("[fixed]\noutcomes = 'uniform'\ntask = 'addition'", "outcomes"), ("[budget]\nmax_epochs = 0", "max_epochs"),
+]
+
+
+@pytest.mark.parametrize(("text", "word"), BAD, ids=[f"{word}-{i}" for i, (_, word) in enumerate(BAD)])
+def test_a_bad_file_is_one_line_that_names_the_field(text: str, word: str, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=word) as caught:
+        expand(read_sweep(file), str(file))
+    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"nowhere\.toml"):
+        read_sweep(tmp_path / "nowhere.toml")
+
+
+def test_wall_time_divides_the_work() -> None:
+    assert wall_seconds([3, 1, 1, 1], 2) == 3 and wall_seconds([2, 2], 1) == 4 and wall_seconds([], 2) == 0
+
+
+def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    """A command in this process: its trials are processes of their own."""
+    code = main([str(word) for word in words])
+    return code, capsys.readouterr().out
+
+
+def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=2, epochs=1)
+    _, text = in_process(capsys, "sweep", file, "--out", out, "--dry-run", "--json")
+    dry = json.loads(text)
+    assert [one["status"] for one in dry["trials"]] == ["missing", "missing"] and dry["seconds"] > 0
+    assert not out.exists()
+    code, text = in_process(capsys, "sweep", file, "--out", out, "--json")
+    assert code == 0
+    assert [(row["name"], row["status"], row["epoch"]) for row in json.loads(text)["trials"]] == [
+        ("fast_lr-0.001_seed-0", "finished", 1), ("fast_lr-0.001_seed-1", "finished", 1)]
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*/metrics.jsonl")}
+    code, text = in_process(capsys, "sweep", file, "--out", out)
+    assert code == 0 and "start" not in text and "2 finished" in text
+    changed = file.read_text().replace("[grid]\n", "[grid]\nbase = [10, 7]\n").replace("base = 10\n", "")
+    file.write_text(changed.replace("seeds = 2", "seeds = 1"))  # other names: found by what they are
+    code, text = in_process(capsys, "sweep", file, "--out", out)
+    assert code == 0 and [line for line in text.splitlines() if line.startswith("start ")] == [
+        "start fast_base-7_lr-0.001_seed-0"]
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    write_sweep(file, rates=[1e-3], seeds=1, epochs=2)
+    code, text = in_process(capsys, "sweep", file, "--out", out)
+    assert code == 0 and len(load_run(out / "fast_lr-0.001_seed-0").metrics) == 2
+    assert len(load_run(out / "fast_lr-0.001_seed-1").metrics) == 1
+
+
+def test_parts_are_disjoint_and_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3, 2e-3], seeds=2)
+    file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 1"))
+    names = []
+    for part in range(3):
+        _, text = in_process(capsys, "sweep", file, "--out", tmp_path, "--dry-run", "--json", "--part", f"{part}/3")
+        names.append([one["name"] for one in json.loads(text)["trials"]])
+        assert json.loads(text)["seconds"] == 60
+    assert sorted(map(len, names)) == [1, 1, 2] and len({name for some in names for name in some}) == 4
+
+
+def test_what_diverged_is_remembered_until_retried(tmp_path: Path) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    trials = expand(read_sweep(file))
+    one = plan(trials, tmp_path)[0]
+    write_record(one, "diverged", "the loss is nan at step 7")
+    again = plan(trials, tmp_path)[0]
+    assert again.over and again.status == "diverged" and "step 7" in again.reason
+    assert plan(trials, tmp_path, retry=True)[0].status == plan(trials, tmp_path)[0].status == "missing"
+
+
+def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:
+    source = train(tiny_config(max_epochs=1), tmp_path / "source")
+    last = load_checkpoint(source.path, source.checkpoint_step())
+    spoiled = {name: torch.full_like(tensor, float("nan")) for name, tensor in last.model.items()}
+    save_checkpoint(source.path, replace(last, model=spoiled))
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    file.write_text(file.read_text().replace("warmup = 5", f"warmup = 5\ninit_from = '{source.path}'"))
+    one = plan(expand(read_sweep(file)), tmp_path / "out")[0]
+    ending = run_trial(one.config, one.path)
+    assert (ending.code, lost(ending)) == (DIVERGED, False) and "nan" in ending.reason
+    settle(one, ending)
+    assert plan(expand(read_sweep(file)), tmp_path / "out")[0].status == "diverged"
+
+
+def test_a_run_in_use_is_waited_for_and_then_told(tmp_path: Path) -> None:
+    config = tiny_config(max_epochs=1)
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked():
+        ending = run_trial(config, folder.path, patience=0.1)
+    assert ending.code == IN_USE and f"in use by process {os.getpid()}" in ending.reason
+    assert run_trial(config, folder.path).code == 0
+
+
+@pytest.mark.parametrize("words", [["--asha"], ["--address", "127.0.0.1:1"], ["--part", "3/3"], ["--part", "x"],
+                                   ["--jobs", "0"], ["--engine", "ray", "--jobs", "2"], ["--engine", "slurm"],
+                                   ["--engine", "ray", "--asha-grace", "2"],
+                                   ["--engine", "ray", "--address", "127.0.0.1:1"]], ids=" ".join)
+def test_flags_that_clash_are_one_line(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out"), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gcdformer: ") and len(error.splitlines()) == 1
+
+
+def test_killed_trials_and_drivers_change_nothing(tmp_path: Path) -> None:
+    """A trial killed, the driver killed, the driver stopped by a signal: the same runs in the end, bit for bit."""
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+    driver = start_sweep(file, out)
+    name, process = next(iter(wait_for(lambda: running(out)).items()))
+    os.kill(process, signal.SIGKILL)
+    wait_for(lambda: running(out).get(name, process) != process)
+    driver.kill()
+    _, output = finish(driver)
+    wait_for(lambda: not running(out))  # the trials notice, save and stop
+    assert f"{name}: its process was ended by SIGKILL; goes on from its last checkpoint" in output
+    driver = start_sweep(file, out)
+    wait_for(lambda: running(out))
+    driver.send_signal(signal.SIGTERM)
+    code, output = finish(driver)
+    assert code == 75 and "SIGTERM: the trials save and stop" in output
+    assert not running(out)
+    code, output = finish(start_sweep(file, out))
+    assert code == 0 and "2 trials: 2 finished" in output
+    same_as_uninterrupted(out, tmp_path / "whole", 2, 2)
+    assert fingerprint(load_run(next(out.glob("*seed-0")))) != fingerprint(load_run(next(out.glob("*seed-1"))))
