@@ -116,8 +116,9 @@ def test_forty_steps_are_autograds_within_rounding(optimizer: str) -> None:
     assert_close(weights, plain_weights, 1e-2)
 
 
-def test_the_number_of_threads_does_not_change_a_bit() -> None:
-    config = tiny_config(batch_size=300)
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_the_number_of_threads_does_not_change_a_bit(optimizer: str) -> None:
+    config = tiny_config(batch_size=300, optimizer=optimizer)
     problem = Problem.of(config)
     losses, weights = learned(config, problem, 12)
     for threads in (2, 4):

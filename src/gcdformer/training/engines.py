@@ -144,7 +144,7 @@ class PackedEngine(Engine):
         inner = {name: weight for name, weight in named.items() if is_inner_map(name, weight)}
         rest = nn.Parameter(self.weights.flat[self.weights.inner if inner else 0:])
         rest.grad = self.total.flat[len(self.total.flat) - len(rest):]
-        self.optimizers = Optimizers(inner | {ALL_THE_REST: rest}, training)
+        self.optimizers = Optimizers(inner | {ALL_THE_REST: rest}, training, self.pool)
 
     def encode(self, batch: Batch) -> PackedBatch:
         return PackedBatch.of(batch.inputs, batch.input_lengths, batch.targets, batch.target_lengths)

@@ -8,6 +8,7 @@ A stack of maps (queries, keys and values in one matrix) counts as several.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import torch
@@ -35,8 +36,11 @@ def nearly_orthogonal(matrices_NRC: Tensor) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Steps of fixed size along nearly orthogonal momentum, with decoupled weight decay."""
 
-    def __init__(self, weights: dict[str, nn.Parameter], lr: float, weight_decay: float) -> None:
+    def __init__(self, weights: dict[str, nn.Parameter], lr: float, weight_decay: float,
+                 pool: Executor | None = None) -> None:
         super().__init__(list(weights.values()), dict(lr=lr, weight_decay=weight_decay))
+        self.pool = pool
+        """Threads that take matrices of other shapes meanwhile."""
         self.alike: dict[tuple[int, int], list[tuple[nn.Parameter, int, int]]] = {}
         for name, weight in weights.items():
             count = maps_in(name)
@@ -46,21 +50,30 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        rate, decay = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"]
         for weight in self.param_groups[0]["params"]:
-            momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
-            momentum.lerp_(weight.grad, 1 - MOMENTUM)
+            self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        first, *others = self.alike
+        waiting = [self.pool.submit(self.move, shape) for shape in others] if self.pool else []
+        for shape in [first] if self.pool else [first, *others]:
+            self.move(shape)
+        for one in waiting:
+            one.result()
+
+    @torch.no_grad()
+    def move(self, shape: tuple[int, int]) -> None:
+        """A step of all maps of this shape."""
+        rate, decay, maps = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"], self.alike[shape]
+        directions = nearly_orthogonal(torch.stack([self.direction(*one) for one in maps]))
+        for (weight, start, rows), direction in zip(maps, directions, strict=True):
+            part = weight[start:start + rows]
             if decay:
-                weight.mul_(1 - rate * decay)
-        for (_, longer), maps in self.alike.items():
-            directions = nearly_orthogonal(torch.stack([self.direction(*one) for one in maps]))
-            for (weight, start, rows), direction in zip(maps, directions, strict=True):
-                direction = direction.mT if rows > weight.shape[1] else direction
-                weight[start:start + rows].sub_(direction, alpha=rate * RMS_OF_ADAM * longer**0.5)
+                part.mul_(1 - rate * decay)
+            part.sub_(direction.mT if rows > weight.shape[1] else direction, alpha=rate * RMS_OF_ADAM * max(shape)**0.5)
 
     def direction(self, weight: nn.Parameter, start: int, rows: int) -> Tensor:
-        """Nesterov's look ahead of one map, wider than high."""
+        """The momentum of one map with its new gradient, Nesterov's look ahead of it, wider than high."""
         assert weight.grad is not None
-        part = slice(start, start + rows)
-        ahead = torch.lerp(weight.grad[part], self.state[weight]["momentum"][part], MOMENTUM)
+        gradient, momentum = (tensor[start:start + rows] for tensor in (weight.grad, self.state[weight]["momentum"]))
+        momentum.lerp_(gradient, 1 - MOMENTUM)
+        ahead = torch.lerp(gradient, momentum, MOMENTUM)
         return ahead.mT if rows > weight.shape[1] else ahead

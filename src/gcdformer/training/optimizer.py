@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 import torch
 from torch import Tensor, nn
 
@@ -14,12 +16,12 @@ from gcdformer.training.muon import Muon
 class Optimizers:
     """Adam (AdamW if weights decay, fused where the device can), or Muon for inner maps and Adam for others."""
 
-    def __init__(self, weights: dict[str, nn.Parameter], training: TrainingSection) -> None:
+    def __init__(self, weights: dict[str, nn.Parameter], training: TrainingSection, pool: Executor | None = None) -> None:
         self.weights = weights
         self.all: list[torch.optim.Optimizer] = []
         inner = {name: weight for name, weight in weights.items() if is_inner_map(name, weight)}
         if training.optimizer == "muon" and inner:
-            self.all.append(Muon(inner, training.lr, training.weight_decay))
+            self.all.append(Muon(inner, training.lr, training.weight_decay, pool))
             weights = {name: weight for name, weight in weights.items() if name not in inner}
         kind = torch.optim.AdamW if training.weight_decay else torch.optim.Adam
         fused = all(weight.device.type in ("cpu", "cuda") for weight in weights.values())
