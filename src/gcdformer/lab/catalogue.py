@@ -146,6 +146,7 @@ def describe(config: Config) -> dict[str, Any]:
     return {"task": task.task, "base": task.base, "maximum": task.maximum, "operands": data.operands,
             "outcomes": data.outcomes, "family": model.family, "dim": model.decoder_dim,
             "model": f"{model.family}, {sizes}, {model.hidden_dim or model.decoder_dim} dimensions",
+            "short_model": f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}",
             "seed": config.training.seed}
 
 
@@ -177,7 +178,7 @@ def sample_lines(path: Path) -> list[Line]:
             rows = rows if place == 0 else rows[1:]  # it starts in the middle of a line
             if not rows and size > BLOCK:
                 raise DamagedFile(f"{path}: has a line of more than {BLOCK} bytes")
-            keep = rows if size <= BLOCK else rows[:1] if place == 0 else rows[-1:]
+            keep = rows if size <= BLOCK else [rows[0], rows[-1]] if place == places[-1] else rows[:1]
             for row in keep:
                 line = from_text(row.decode("ascii"), str(path))
                 found[int(line["epoch"])] = line

@@ -30,6 +30,7 @@ class TrainingOrder(Section):
     outcomes: OutcomeLaw = Field("log-uniform", description="law of the GCD", json_schema_extra={"not": {"const": "power"}})
     minutes: float = Field(3, gt=0, le=LONGEST_MINUTES, description="when to stop", strict=True)
     epoch_size: int = Field(50_000, ge=1_000, le=1_000_000, description="examples between two evaluations", strict=True)
+    test_size: int = Field(20_000, ge=1_000, le=100_000, description="pairs in each test set", strict=True)
 
 
 @dataclass
@@ -122,4 +123,4 @@ class UnknownTraining(UserError):
 def command(order: TrainingOrder, path: Path) -> list[str]:
     return [sys.executable, "-m", "gcdformer", "train", "demo", "--quiet", "--out", str(path), "--base", str(order.base),
             "--operands", order.operands, "--outcomes", order.outcomes, "--max-minutes", str(order.minutes),
-            "--epoch-size", str(order.epoch_size)]
+            "--epoch-size", str(order.epoch_size), "--test-size", str(order.test_size)]

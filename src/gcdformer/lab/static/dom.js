@@ -19,7 +19,7 @@ export const h = (tag, attributes, ...children) => build(document.createElement(
 export const s = (tag, attributes, ...children) => build(document.createElementNS(SVG, tag), attributes, children);
 
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${value.toFixed(digits)} %`);
-export const share = (value) => (value >= 0.9995 ? "100 %" : value < 0.0005 ? "0 %" : `${(100 * value).toFixed(value > 0.985 || value < 0.015 ? 1 : 0)} %`);
+export const share = (value) => (value >= 0.9995 ? "100 %" : value < 0.0005 ? (value > 0 ? "< 0.1 %" : "0 %") : `${(100 * value).toFixed(value > 0.985 || value < 0.015 ? 1 : 0)} %`);
 export const whole = (value) => value.toLocaleString("en-US");
 export const millions = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(2)} M` : count >= 1e3 ? `${Math.round(count / 1e3)} k` : `${count}`);
 export const answer = (value) => (value === null ? "?" : `${value}`);

@@ -1,12 +1,12 @@
 // Learning curves: panels that share their epochs. With `events` the steps are labelled by the prime powers behind them;
-// with `onEpoch` a click or a drag chooses an epoch, and `mark(epoch)` shows it.
+// with `onEpoch` a click or a drag chooses an epoch, with `onLook` pointing at one does; `mark(epoch)` shows it.
 
 import { h, onWidth, s, whole } from "../dom.js";
 
 const PANELS = [
-  { key: "n_correct", title: "correct GCD", height: 190, step: true, from: 0, format: (v) => whole(v) },
-  { key: "accuracy", title: "accuracy on random pairs, %", height: 110, format: (v) => v.toFixed(1) },
-  { key: "loss", title: "training loss", height: 110, from: 0, format: (v) => v.toFixed(3) },
+  { key: "n_correct", title: "correct GCD", height: 230, step: true, from: 0, format: (v) => whole(v) },
+  { key: "accuracy", title: "accuracy on random pairs, %", height: 130, format: (v) => v.toFixed(1) },
+  { key: "loss", title: "training loss", height: 130, from: 0, format: (v) => v.toFixed(3) },
 ];
 const LEFT = 44;
 const RIGHT = 14;
@@ -31,10 +31,11 @@ function extent(runs, panel) {
 
 export class Curves {
   // runs: [{name, colour, columns}]; events: prime power -> epoch, for a single run.
-  constructor(runs, { events = null, onEpoch = null } = {}) {
+  constructor(runs, { events = null, onEpoch = null, onLook = null } = {}) {
     this.runs = runs;
     this.events = events;
     this.onEpoch = onEpoch;
+    this.onLook = onLook;
     this.epoch = null;
     this.cursors = [];
     this.element = h("div", { class: "curves" });
@@ -62,23 +63,23 @@ export class Curves {
 
   panel(panel, [low, high], { width, first, last, bottom }) {
     const events = panel.key === "n_correct" ? this.labels() : [];
-    const top = events.length ? 24 : 10;
+    const rows = events.length ? Math.max(...events.map((one) => one.row)) + 1 : 0;
+    const top = 26 + rows * 13;
     const height = panel.height + (bottom ? 34 : 8);
     const base = panel.height - 4;
     const y = (value) => base - ((value - low) / (high - low)) * (base - top);
     const svg = s("svg", { class: "panel", viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
       "aria-label": `${panel.title} over ${last} epochs, now ${this.runs.map((run) => `${run.name ?? ""} ${panel.format(run.columns[panel.key]?.at(-1) ?? 0)}`).join("; ")}` });
-    for (const value of ticks(low, high, panel.height > 150 ? 4 : 2)) {
+    for (const value of ticks(low, high, panel.height > 150 ? 5 : 3)) {
       svg.append(s("line", { class: "rule-line", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
         s("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: `${value}` }));
     }
     for (const { epoch, text, row } of events) {
-      svg.append(s("line", { class: "event-line", x1: this.x(epoch), x2: this.x(epoch), y1: 15 + row * 12, y2: base }),
-        s("text", { class: "event-text", x: this.x(epoch), y: 11 + row * 12, "text-anchor": "middle", text }));
+      svg.append(s("line", { class: "event-line", x1: this.x(epoch), x2: this.x(epoch), y1: 37 + row * 13, y2: base }),
+        s("text", { class: "event-text", x: this.x(epoch), y: 33 + row * 13, "text-anchor": "middle", text }));
     }
     for (const run of this.runs) svg.append(...this.line(run, panel, y));
-    const titleY = events.length ? Math.max(...events.map((one) => one.row)) * 12 + 34 : 20;
-    svg.append(s("text", { class: "panel-title", x: LEFT + 8, y: titleY, text: panel.title }));
+    svg.append(s("text", { class: "panel-title", x: 0, y: 14, text: panel.title }));
     if (bottom) {
       for (const value of ticks(first, last, Math.max(2, Math.min(10, width / 90))).filter((v) => Number.isInteger(v))) {
         svg.append(s("text", { class: "tick", x: this.x(value), y: base + 18, "text-anchor": "middle", text: `${value}` }));
@@ -119,11 +120,17 @@ export class Curves {
   }
 
   cursor(svg, panel, y, base, top) {
-    const line = s("line", { class: "cursor", y1: top - 8, y2: base });
-    const dots = this.runs.map((run) => s("circle", { class: "cursor-dot", r: 4.5, style: { fill: run.colour } }));
+    const line = s("line", { class: "cursor", y1: top - 6, y2: base, style: { display: "none" } });
+    const dots = this.runs.map((run) => s("circle", { class: "cursor-dot", r: 4.5, style: { fill: run.colour, display: "none" } }));
     const value = s("text", { class: "cursor-value" });
     svg.append(line, ...dots, value);
     this.cursors.push({ panel, y, base, line, dots, value });
+    if (this.onLook) {
+      svg.addEventListener("pointermove", (event) => {
+        this.mark(this.at(event.clientX - svg.getBoundingClientRect().left));
+        this.onLook(this.epoch);
+      });
+    }
     if (!this.onEpoch) return;
     svg.classList.add("choosable");
     const choose = (event) => this.onEpoch(this.at(event.clientX - svg.getBoundingClientRect().left));
@@ -139,6 +146,7 @@ export class Curves {
     if (!this.x) return;
     const x = this.x(epoch);
     for (const { panel, y, base, line, dots, value } of this.cursors) {
+      line.style.display = "";
       line.setAttribute("x1", x);
       line.setAttribute("x2", x);
       this.runs.forEach((run, index) => {

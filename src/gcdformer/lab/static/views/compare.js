@@ -21,11 +21,16 @@ export async function compareView(place, { params }, context, signal) {
   const { runs, failed } = await load();
   if (!runs.length) throw Object.assign(new Error(failed.join("; ")), { status: 404 });
   const series = (all) => all.map((run, index) => ({ name: run.name, colour: SERIES[index], columns: run.columns }));
-  const curves = new Curves(series(runs));
+  const values = runs.map(() => h("small", { class: "at-epoch" }));
+  const look = (epoch) => runs.forEach((run, index) => {
+    const at = run.columns.epoch.indexOf(epoch);
+    values[index].textContent = at < 0 ? `no epoch ${epoch}` : `epoch ${epoch}: ${run.columns.n_correct[at] ?? "–"} correct, ${percent(run.columns.accuracy[at])}`;
+  });
+  const curves = new Curves(series(runs), { onLook: look });
   const tables = h("div", {}, ...drawTables(runs));
   place.append(h("div", { class: "hero" }, h("p", { class: "crumbs" }, h("a", { href: link("runs"), text: "Runs" }), " / compare"), h("h1", { text: `${runs.length} runs compared` }),
     h("p", { class: "lede", text: difference(runs) }), failed.map((text) => h("p", { class: "problem", text }))),
-  h("section", { class: "wide" }, h("div", { class: "side" }, h("h2", { text: "Learning curves" }), h("ul", { class: "key" }, runs.map((run, index) => h("li", {}, h("i", { class: "line", style: { background: SERIES[index] } }), h("a", { href: link("run", run.id), text: run.name }), h("small", { text: `base ${run.base}, ${run.operands} operands, ${run.outcomes} outcomes` }))))), h("figure", {}, curves.element)), tables);
+  h("section", { class: "wide" }, h("div", { class: "side" }, h("h2", { text: "Learning curves" }), h("p", { class: "hint", text: "Point at an epoch to read the values." }), h("ul", { class: "key" }, runs.map((run, index) => h("li", {}, h("i", { class: "line", style: { background: SERIES[index] } }), h("a", { href: link("run", run.id), text: run.name }), h("small", { text: `base ${run.base}, ${run.operands} operands, ${run.outcomes} outcomes` }), values[index])))), h("figure", {}, curves.element)), tables);
   let last = JSON.stringify(runs.map((run) => run.columns.epoch.length));
   repeat(async () => {
     const again = await load();

@@ -81,6 +81,9 @@ class RunsPage {
   }
 
   draw() {
+    const top = Math.max(20, ...this.found.flatMap((run) => (run.curve_of === "n_correct" ? run.curve.map(([, value]) => value) : [])));
+    if (top !== this.top) this.rows.clear();
+    this.top = top;
     const found = this.sorted(this.matching());
     this.drawHeads();
     this.body.replaceChildren(...found.map((run) => this.row(run)));
@@ -118,12 +121,12 @@ class RunsPage {
     return h("tr", { "data-run": run.id, class: run.live ? "is-live" : null },
       h("td", { class: "col-pick" }, pick),
       h("td", { class: "col-name" }, h("a", { href: link("run", run.id), text: run.name }), run.live ? h("span", { class: "badge live", text: "training" }) : null, run.example ? h("span", { class: "badge", text: "bundled example" }) : null,
-        h("small", { text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.model}${run.task === "gcd" ? "" : ` · ${run.task}`}` })),
+        h("small", { text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}` })),
       h("td", { class: "col-base num", "data-label": "base", text: `${run.base}` }),
-      h("td", { class: "col-epochs num", "data-label": "epochs" }, `${run.epochs}`, h("small", { text: millions(run.examples) })),
+      h("td", { class: "col-epochs num", "data-label": "epochs" }, run.epochs ? `${run.epochs}` : "–", run.epochs ? h("small", { text: millions(run.examples) }) : null),
       h("td", { class: "col-accuracy num", "data-label": "accuracy", text: percent(run.accuracy) }),
       h("td", { class: "col-correct num", "data-label": "correct", text: run.n_correct === null ? "–" : `${run.n_correct}` }),
-      h("td", { class: "col-curve" }, spark(run.curve, 100)),
+      h("td", { class: "col-curve" }, spark(run.curve, run.curve_of === "n_correct" ? this.top : 100)),
       h("td", { class: "col-changed", text: ago(run.changed) }));
   }
 

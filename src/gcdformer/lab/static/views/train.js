@@ -6,8 +6,11 @@ import { spark } from "../figures/spark.js";
 import { link, update } from "../route.js";
 
 const POLL = 1500;
-const OPERANDS = [["log-uniform", "log-uniform: small integers as often as large ones"], ["uniform", "uniform: every integer equally often"]];
-const OUTCOMES = [["log-uniform", "P(k) ~ 1/k: large GCD more often than by chance"], ["natural", "natural: as chance has it"], ["inverse-sqrt", "P(k) ~ 1/√k"], ["inverse-1.5", "P(k) ~ k^-1.5"], ["uniform", "uniform: every GCD equally often"], ["mixture", "natural, with 5 % uniform"]];
+const OPERANDS = { "log-uniform": "small integers as often as large ones", uniform: "every integer equally often" };
+const OUTCOMES = {
+  "log-uniform": "P(k) ~ 1/k: large GCD more often than by chance", natural: "as chance has it: mostly 1", "inverse-sqrt": "P(k) ~ 1/√k: larger GCD still more often",
+  "inverse-1.5": "P(k) ~ 1/k^1.5: a little more often than by chance", uniform: "every GCD up to 100 equally often", mixture: "natural, with 5 % of uniform ones",
+};
 
 export async function trainView(place, { params }, context, signal) {
   place.append(h("div", { class: "hero" }, h("h1", { text: "Train here" }), h("p", { class: "lede", text: "A small transformer on your own processor. The base decides which primes come easily: those that divide it. The laws decide how often the model sees the rest." })));
@@ -15,33 +18,40 @@ export async function trainView(place, { params }, context, signal) {
     place.append(h("section", { class: "plain" }, h("h2", { text: "Training is off" }), h("p", { text: "Pages should not start work on a machine unasked, so this has to be allowed when the lab is started:" }), h("pre", { tabindex: "0", text: "gcdformer lab --allow-training" }), h("p", { text: "Or train from the command line; the run appears in the list by itself:" }), h("pre", { tabindex: "0", text: "gcdformer train demo --base 30 --max-minutes 3 --out runs/base-30" })));
     return;
   }
-  const select = (id, options) => h("select", { id }, options.map(([value, text]) => h("option", { value, text, selected: params.get(id) === value })));
+  const select = (id, options) => h("select", { id }, Object.keys(options).map((value) => h("option", { value, text: value, selected: params.get(id) === value })));
   const base = h("input", { id: "base", type: "number", min: 2, max: 20000, step: 1, required: true, value: params.get("base") ?? 420 });
   const time = h("input", { id: "minutes", type: "number", min: 0.1, max: 60, step: "any", required: true, value: params.get("minutes") ?? 3 });
   const size = h("input", { id: "epoch-size", type: "number", min: 1000, max: 1000000, step: 1000, required: true, value: params.get("epoch-size") ?? 50000 });
+  const tests = h("input", { id: "test-size", type: "number", min: 1000, max: 100000, step: 1000, required: true, value: params.get("test-size") ?? 20000 });
   const [operands, outcomes] = [select("operands", OPERANDS), select("outcomes", OUTCOMES)];
   const problem = h("p", { class: "problem", role: "alert" });
   const started = h("div", { class: "trainings", "aria-live": "polite" });
-  const factors = h("small", {});
+  const [factors, operandNote, outcomeNote] = [h("small", {}), h("small", {}), h("small", {})];
   const start = async (event) => {
     event.preventDefault();
     problem.textContent = "";
     try {
-      await startTraining({ base: Number(base.value), minutes: Number(time.value), epoch_size: Number(size.value), operands: operands.value, outcomes: outcomes.value });
+      await startTraining({ base: Number(base.value), minutes: Number(time.value), epoch_size: Number(size.value), test_size: Number(tests.value), operands: operands.value, outcomes: outcomes.value });
       await look();
     } catch (error) {
       problem.textContent = error.message;
     }
   };
-  const describe = () => {
+  const explain = () => {
     factors.textContent = primes(Number(base.value));
-    update({ base: base.value, minutes: time.value, "epoch-size": size.value, operands: operands.value, outcomes: outcomes.value });
+    operandNote.textContent = OPERANDS[operands.value];
+    outcomeNote.textContent = OUTCOMES[outcomes.value];
+  };
+  const describe = () => {
+    explain();
+    update({ base: base.value, minutes: time.value, "epoch-size": size.value, "test-size": tests.value, operands: operands.value, outcomes: outcomes.value });
   };
   const field = (label, input, note) => h("div", { class: "field" }, h("label", { for: input.id, text: label }), input, note);
   place.append(h("form", { class: "order", onsubmit: start, oninput: describe },
-    field("Base", base, factors), field("Minutes", time), field("Examples an epoch", size), field("Operands", operands), field("GCD of the pairs", outcomes),
+    field("Base", base, factors), field("Operands", operands, operandNote), field("GCD of the pairs", outcomes, outcomeNote),
+    field("Minutes", time), field("Examples an epoch", size), field("Pairs in each test", tests),
     h("div", { class: "field" }, h("button", { class: "button", type: "submit", text: "Start training" })), problem), started);
-  factors.textContent = primes(Number(base.value));
+  explain();
   const look = async () => {
     const [mine, all] = await Promise.all([trainings(), runs()]).catch(() => [null, null]);
     if (mine) started.replaceChildren(...mine.map((one) => card(one, all.body.runs.find((run) => run.name === one.id), look, problem)));
