@@ -131,7 +131,8 @@ def measures(tab: Page, name: str) -> list[float]:
 def ask(root: Path) -> dict[str, Any]:
     """Milliseconds from a pair typed to the answer drawn; the first question loads the model and stands apart."""
     with lab(root) as url, page() as tab:
-        time.sleep(4)  # the lab imports torch one second after its start
+        tab.goto(url)
+        tab.wait_for_timeout(6000)  # the lab imports torch one second after its first view
         tab.goto(url + "#/ask/example")
         tab.wait_for_selector(".verdict")
         for number in range(40):
@@ -144,14 +145,14 @@ def ask(root: Path) -> dict[str, Any]:
 def slider(root: Path) -> dict[str, Any]:
     """Milliseconds to redraw the page at another epoch, and from the choice to the picture, its tables fetched."""
     with lab(root) as url, page() as tab:
-        time.sleep(3)
         tab.goto(url + "#/run/example?epoch=1")
         tab.wait_for_selector("body[data-ready]")
-        tab.wait_for_timeout(500)
+        tab.wait_for_timeout(6000)
         last = int(tab.get_attribute("#epoch", "max") or 1)
         cold = []
         for epoch in [*range(2, last + 1), *range(last - 1, 0, -1)]:
             cold.append(tab.evaluate(MOVE, epoch))
+            tab.wait_for_timeout(100)
         redraws = measures(tab, "redraw")
     return {
         "redraw_median_ms": median(redraws),

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gcdformer.config import Config
-from gcdformer.errors import DamagedFile, UserError
+from gcdformer.errors import UserError
 from gcdformer.lab.damage import reading
 from gcdformer.lab.liveness import held_locks, is_live
 from gcdformer.runs.folder import RunFolder
@@ -24,9 +24,9 @@ EXAMPLE = Path(__file__).parent / "example"
 EXAMPLE_ID = "example"
 DEPTH = 3
 MOST_RUNS = 5000
-CURVE_POINTS = 24
-BLOCK = 16_384
-"""Bytes read at each place of a long metrics file; a line is a fraction of it."""
+CURVE_POINTS = 16
+TAIL = 16_384
+"""Bytes read at the end of a metrics file; a line is a fraction of it."""
 
 
 @dataclass(frozen=True)
@@ -166,20 +166,20 @@ def sample_lines(path: Path) -> list[Line]:
         size = path.stat().st_size
     except OSError:
         return []
-    found: dict[int, Line] = {}
     with path.open("rb") as file:
-        if size <= BLOCK:
-            places = [0]
+        if size <= TAIL:
+            rows = file.read().split(b"\n")[:-1]
         else:
-            places = sorted({0, *(i * (size - BLOCK) // (CURVE_POINTS - 1) for i in range(1, CURVE_POINTS))})
-        for place in places:
-            file.seek(place)
-            rows = file.read(BLOCK).split(b"\n")[:-1]
-            rows = rows if place == 0 else rows[1:]  # it starts in the middle of a line
-            if not rows and size > BLOCK:
-                raise DamagedFile(f"{path}: has a line of more than {BLOCK} bytes")
-            keep = rows if size <= BLOCK else [rows[0], rows[-1]] if place == places[-1] else rows[:1]
-            for row in keep:
-                line = from_text(row.decode("ascii"), str(path))
-                found[int(line["epoch"])] = line
+            rows = [row_after(file, number * size // CURVE_POINTS) for number in range(CURVE_POINTS)]
+            file.seek(size - TAIL)
+            rows.append(file.read().rpartition(b"\n")[0].rpartition(b"\n")[2])
+    found = {int(line["epoch"]): line for line in (from_text(row.decode("ascii"), str(path)) for row in rows)}
     return [found[epoch] for epoch in sorted(found)]
+
+
+def row_after(file: BinaryIO, place: int) -> bytes:
+    """The first whole line that starts at this place or behind it."""
+    file.seek(place)
+    if place:
+        file.readline(TAIL)
+    return file.readline(TAIL).rstrip(b"\n")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request
+from fastapi import BackgroundTasks, FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -35,7 +35,7 @@ STATIC = Path(__file__).parent / "static"
 KEPT_EPOCHS = 256
 KEPT_RUNS = 32
 WARM_UP_AFTER = 1.0
-"""Seconds after the start at which torch is imported in the background: the first view comes first."""
+"""Seconds after the first view at which torch is imported in the background."""
 
 RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
@@ -51,13 +51,19 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     epochs: Kept[dict[str, Any]] = Kept(KEPT_EPOCHS)
     views: Kept[dict[str, Any]] = Kept(KEPT_RUNS)
 
+    warm_up = threading.Timer(WARM_UP_AFTER, asker.warm_up)
+    warm_up.daemon = True
+    seen = threading.Event()
+
+    def first_view_done() -> None:
+        if not seen.is_set():
+            seen.set()
+            warm_up.start()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        timer = threading.Timer(WARM_UP_AFTER, asker.warm_up)
-        timer.daemon = True
-        timer.start()
         yield
-        timer.cancel()
+        warm_up.cancel()
         if trainings is not None:
             trainings.close()
 
@@ -73,11 +79,13 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
         return {"version": __version__, "training": trainings is not None, "asking": True, "folder": str(root)}
 
     @app.get("/api/runs", summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
-    def runs(request: Request) -> Response:
+    def runs(request: Request, after: BackgroundTasks) -> Response:
+        after.add_task(first_view_done)
         return tagged(request, {"runs": catalogue.summaries()})
 
     @app.get("/api/runs/{run}", summary="A run: every evaluation in short, D by epoch, the timeline, epochs with weights")
-    def run(request: Request, run: RunId) -> Response:
+    def run(request: Request, run: RunId, after: BackgroundTasks) -> Response:
+        after.add_task(first_view_done)
         entry = catalogue.find(run)
         live = is_live(entry.path, held_locks())
         mark = tuple(stamp(entry.path / name) for name in ("config.toml", "metrics.jsonl", "checkpoints"))

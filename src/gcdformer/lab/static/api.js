@@ -32,6 +32,12 @@ const run = (id) => `api/runs/${encodeURIComponent(id)}`;
 
 export const about = async () => (await request(fromFiles ? "data/about.json" : "api/about")).body;
 export const runs = () => request(fromFiles ? "data/runs.json" : "api/runs");
+
+// The list as the page found it when it was opened: asked for at once, used once; not at all if the link leads elsewhere.
+let opened = /^#\/(run|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
+opened?.catch(() => null);
+export const firstRuns = () => opened ?? runs();
+export const forgetFirstRuns = () => { opened = null; };
 export const oneRun = (id) => request(fromFiles ? "data/run.json" : run(id));
 export const paper = async () => (await request("api/paper")).body;
 export const ask = async (id, a, b, epoch, options) =>
@@ -42,7 +48,8 @@ export const startTraining = async (order) => (await request("api/trainings", {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) })).body;
 export const stopTraining = async (id) => (await request(`api/trainings/${encodeURIComponent(id)}`, { method: "DELETE" })).body;
 
-// The epochs of one run, each fetched once; `ahead` asks for some before they are needed, one after another.
+// The epochs of one run, each fetched once; `ahead` asks for some before they are needed, one after another, until it is
+// called again.
 export class Epochs {
   constructor(id) {
     this.id = id;
@@ -68,7 +75,11 @@ export class Epochs {
   }
 
   async ahead(wanted) {
-    for (const epoch of wanted) if (!this.found.has(epoch)) await this.get(epoch).catch(() => null);
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    for (const epoch of wanted) {
+      if (this.turn !== turn) return;
+      if (!this.found.has(epoch)) await this.get(epoch).catch(() => null);
+    }
   }
 }
 

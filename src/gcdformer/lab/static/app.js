@@ -1,6 +1,6 @@
 // Which view the address asks for; the frame around it. A view is a function (place, route, context, signal).
 
-import { about, fromFiles, runs } from "./api.js";
+import { about, firstRuns, forgetFirstRuns, fromFiles } from "./api.js";
 import { h } from "./dom.js";
 import { link, read } from "./route.js";
 import { askView } from "./views/ask.js";
@@ -43,6 +43,7 @@ async function show() {
         window.scrollTo(0, 0);
       }
       shown = key;
+      forgetFirstRuns();
     }
   }
 }
@@ -50,7 +51,7 @@ async function show() {
 // With nothing to choose from, the first view is the run itself.
 async function openOnlyRun(route) {
   if (shown !== null || route.params.size || location.hash.startsWith("#/runs")) return false;
-  const { body } = await runs();
+  const { body } = await firstRuns();
   if (body.runs.length !== 1 || body.runs[0].damaged || !body.runs[0].epochs) return false;
   location.replace(link("run", body.runs[0].id));
   return true;

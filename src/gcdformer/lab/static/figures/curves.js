@@ -110,7 +110,7 @@ export class Curves {
     }
     const ends = [-1e9, -1e9, -1e9];
     return [...byEpoch].sort((one, other) => one[0] - other[0]).map(([epoch, powers]) => {
-      const text = powers.length > 4 ? `${powers.slice(0, 3).join(" ")} …` : powers.join(" ");
+      const text = powers.length > 6 ? `${powers.slice(0, 5).join(" ")} …` : powers.join(" ");
       const half = text.length * 3.8 + 5;
       const row = ends.findIndex((end) => end < this.x(epoch) - half);
       const place = row === -1 ? 2 : row;

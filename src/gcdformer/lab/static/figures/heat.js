@@ -3,6 +3,7 @@
 import { colour, h, onWidth } from "../dom.js";
 
 const EDGE = 34;
+const TOP = 20;
 const SIZE = 101;
 
 export class Heat {
@@ -41,18 +42,18 @@ export class Heat {
     if (!this.width || !this.data) return;
     const ratio = window.devicePixelRatio || 1;
     const { canvas, width } = this;
-    const side = Math.round(width * ratio);
-    if (canvas.width !== side) {
-      canvas.width = side;
-      canvas.height = side;
+    const height = width + TOP;
+    if (canvas.width !== Math.round(width * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
       canvas.style.width = `${width}px`;
-      canvas.style.height = `${width}px`;
+      canvas.style.height = `${height}px`;
     }
     const context = canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, width);
+    context.clearRect(0, 0, width, height);
     this.unit = (width - EDGE - 6) / SIZE;
-    this.axes(context, width);
+    this.axes(context, height);
     const [right, wrong] = [colour("--heat-right"), colour("--heat-wrong")];
     const least = Math.max(this.unit, 2.6);
     for (const [k, value, part] of this.data.cells) {
@@ -69,10 +70,10 @@ export class Heat {
   }
 
   y(value) {
-    return this.width - EDGE - value * this.unit;
+    return this.width + TOP - EDGE - value * this.unit;
   }
 
-  axes(context, width) {
+  axes(context, height) {
     context.font = "12px system-ui, sans-serif";
     context.fillStyle = colour("--soft");
     context.strokeStyle = colour("--line");
@@ -80,22 +81,19 @@ export class Heat {
     for (const value of [1, 20, 40, 60, 80, 100]) {
       context.beginPath();
       context.moveTo(this.x(value) + this.unit / 2, this.y(101));
-      context.lineTo(this.x(value) + this.unit / 2, width - EDGE + 4);
+      context.lineTo(this.x(value) + this.unit / 2, height - EDGE + 4);
       context.moveTo(EDGE - 4, this.y(value) + this.unit / 2);
       context.lineTo(this.x(101), this.y(value) + this.unit / 2);
       context.stroke();
       context.textAlign = "center";
-      context.fillText(`${value}`, this.x(value) + this.unit / 2, width - EDGE + 17);
+      context.fillText(`${value}`, this.x(value) + this.unit / 2, height - EDGE + 17);
       context.textAlign = "right";
       context.fillText(`${value}`, EDGE - 8, this.y(value) + this.unit / 2 + 4);
     }
     context.textAlign = "right";
-    context.fillText("true GCD k →", this.x(101), width - 3);
-    context.save();
-    context.translate(10, this.y(101));
-    context.rotate(-Math.PI / 2);
-    context.fillText("prediction →", 0, 0);
-    context.restore();
+    context.fillText("true GCD k →", this.x(101), height - 3);
+    context.textAlign = "left";
+    context.fillText("prediction ↑", 2, 12);
   }
 
   cross(context) {

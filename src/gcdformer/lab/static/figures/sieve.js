@@ -34,7 +34,7 @@ export class Sieve {
       }
     }
     const hidden = data.prime_powers.filter((row) => !shown.includes(row)).map((row) => row.prime);
-    this.rest.textContent = hidden.length ? `Nothing yet of the primes ${hidden[0]} to ${hidden.at(-1)}${hidden.length > 2 ? "" : ""}.` : "";
+    this.rest.textContent = hidden.length ? `Nothing yet of the other primes up to ${hidden.at(-1)}.` : "";
   }
 
   build(rows) {

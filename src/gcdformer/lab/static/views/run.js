@@ -9,10 +9,10 @@ import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, link, update } from "../route.js";
 import { Player, sentence } from "./player.js";
-import { certificate, classesTable, counterexamples, detail, knownFormula, lede, otherLede, rulesList, verdictBadge } from "./words.js";
+import { certificate, classesTable, counterexamples, detail, facts, knownFormula, lede, otherLede, rulesList, verdictBadge } from "./words.js";
 
 const POLL = 2000;
-const AHEAD = 6;
+const AHEAD = 20;
 
 export async function runView(place, { id, params }, context, signal) {
   let { body: run, tag } = await oneRun(id);
@@ -44,7 +44,7 @@ class RunPage {
     this.heat = new Heat(link_);
     this.sieve = new Sieve(link_);
     this.history = new History(run, { onEpoch: (epoch) => this.seek(epoch), onHover: (k) => this.hover(k) });
-    this.parts = Object.fromEntries(["lede", "formula", "detail", "rules", "form", "certificate", "counter", "events", "badge", "tags", "grokked"].map((name) =>
+    this.parts = Object.fromEntries(["lede", "formula", "detail", "rules", "form", "certificate", "counter", "events", "badge", "facts", "grokked"].map((name) =>
       [name, h(["lede", "form", "formula", "grokked"].includes(name) ? "p" : "div", { class: name })]));
     place.append(...this.layout());
     this.drawEvents();
@@ -64,9 +64,9 @@ class RunPage {
       h("div", { class: "hero" },
         h("p", { class: "crumbs" }, fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }), ` / ${run.model}, ${run.operands} operands, ${run.outcomes} outcomes, seed ${run.seed}`),
         h("h1", {}, run.example ? "The sieve in base 420" : run.name),
-        parts.badge, parts.lede,
+        h("div", { class: "opening" }, h("div", {}, parts.badge, parts.lede,
         h("p", { class: "actions" }, can ? h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }) : null,
-          fromFiles || run.example ? null : h("a", { class: "button quiet", href: link("runs"), text: "Compare with others" }))),
+          fromFiles || run.example ? null : h("a", { class: "button quiet", href: link("runs"), text: "Compare with others" }))), parts.facts)),
       this.player.element,
       h("section", { class: "wide" }, h("div", { class: "side" }, h("h2", { text: "It learns in steps" }),
         h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
@@ -109,7 +109,7 @@ class RunPage {
     this.show(data);
     performance.measure("redraw", { start: began });
     const last = this.run.columns.epoch.length;
-    this.epochs.ahead([epoch + 1, epoch - 1, ...Array.from({ length: AHEAD }, (_, i) => epoch + 2 + i)].filter((one) => one >= 1 && one <= last));
+    this.epochs.ahead(Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i]).flat().filter((one) => one >= 1 && one <= last));
   }
 
   seek(epoch) {
@@ -127,6 +127,7 @@ class RunPage {
     this.sieve.show(data);
     parts.lede.replaceChildren(...lede(run, data.epoch - 1, data));
     parts.badge.replaceChildren(verdictBadge(data), run.live ? h("span", { class: "badge live", text: "training now" }) : "");
+    parts.facts.replaceChildren(...facts(data));
     parts.formula.replaceChildren(...knownFormula(data, run.base));
     parts.grokked.textContent = data.grokked.length ? `Outlined: ${list(data.grokked)} ${data.grokked.length > 1 ? "do" : "does"} not divide ${run.base}; grokked.` : "";
     parts.form.replaceChildren("Form ", h("b", { text: data.form }), `: ${data.form_says}. ${data.why[0].toUpperCase()}${data.why.slice(1)}.`);

@@ -1,6 +1,6 @@
 // The list of runs: sort, filter by typing, choose some to compare; it follows runs in training.
 
-import { repeat, runs } from "../api.js";
+import { firstRuns, repeat, runs } from "../api.js";
 import { ago, announce, h, millions, percent, whole } from "../dom.js";
 import { spark } from "../figures/spark.js";
 import { joinIds, link, splitIds, update } from "../route.js";
@@ -17,7 +17,7 @@ const SORTS = {
 };
 
 export async function runsView(place, { params }, context, signal) {
-  const { body, tag } = await runs();
+  const { body, tag } = await firstRuns();
   const page = new RunsPage(place, body.runs, params, context);
   let seen = tag;
   repeat(async () => {

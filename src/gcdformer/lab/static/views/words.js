@@ -8,7 +8,14 @@ export function lede(run, index, data) {
   const what = `${run.family === "transformer" ? "A transformer" : run.family === "lstm" ? "An LSTM" : "A GRU"} reads two integers up to ${whole(run.maximum)}, written in base ${run.base}, and has to answer their greatest common divisor. `;
   const now = `After epoch ${columns.epoch[index]} (${millions(columns.examples[index])} examples, ${minutes(columns.seconds[index])}) it answers ${percent(columns.accuracy[index])} of random pairs correctly`;
   const known = data ? data.D.length : columns.n_correct[index];
-  return [what, h("strong", { text: now }), `, although it knows only ${known} of the first 100 GCD. Drag the slider, or press play, to watch the set grow.`];
+  return [what, h("strong", { text: now }), `${columns.accuracy[index] > 50 ? ", although it knows only" : " and knows"} ${known} of the first 100 GCD. Drag the slider, or press play, to watch the set grow.`];
+}
+
+// The three numbers that matter, as they stand at this epoch.
+export function facts(data) {
+  const told = data.fidelity.stratified.value;
+  return [[`${data.D.length}`, "of the first 100 GCD are known"], [percent(data.accuracy.measured), "of random pairs are answered right"], [share(told), "of its answers, right or wrong, are what the rules say"]]
+    .map(([value, text]) => h("div", {}, h("b", { text: value }), h("span", { text })));
 }
 
 export function otherLede(run) {
@@ -50,11 +57,12 @@ export function detail(run, data, k) {
 
 function whySentence(one, data) {
   const name = data.form === "U" ? "E" : "D";
-  const largest = one.label === one.k ? `${one.k} is in ${name}` : `The largest element of ${name} that divides ${one.k} is ${one.label}`;
+  const none = !(data.E ?? data.D).includes(one.label);
+  const largest = none ? `No element of ${name} divides ${one.k}` : one.label === one.k ? `${one.k} is in ${name}` : `The largest element of ${name} that divides ${one.k} is ${one.label}`;
   if (one.kind === "correct") return `${one.k} is in D: the model answers it right.`;
   if (one.kind === "learning") return `${largest}, but a larger divisor is being learned: the model hesitates.`;
   if (one.kind === "broken") return `${largest}, so the rules say ${answer(one.rule)}; the model does something else.`;
-  return `${largest}, and that is what the model answers${one.rule === one.label ? "" : `, as ${answer(one.rule)}`}.`;
+  return none ? `${largest}, so it gets the answer of coprime pairs.` : `${largest}, and ${one.rule === one.label ? "that is what the model answers" : `the model answers ${answer(one.rule)} for it`}.`;
 }
 
 export function rulesList(data) {
