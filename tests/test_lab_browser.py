@@ -272,6 +272,7 @@ def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> No
         if process is not None and process.poll() is None:
             process.kill()
             process.wait()
+        tab.page.goto("about:blank")
         lab.close()
 
 
@@ -284,12 +285,13 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         page.locator("#minutes").fill("5")
         page.locator("#epoch-size").fill("2000")
         page.locator("#test-size").fill("1000")
+        page.locator("#threads").fill("1")
         page.get_by_role("button", name="Start training").click()
         page.locator("[data-state=running]").wait_for()
         page.get_by_role("button", name="Start training").click()
         sync_api.expect(page.locator("form .problem")).to_have_text(re.compile("one is running already"))
         tab.problems.clear()
-        page.locator(".progress").wait_for(timeout=90_000)
+        page.locator(".progress").wait_for(timeout=240_000)
         page.get_by_role("button", name="Stop").click()
         page.locator("[data-state=stopped]").wait_for(timeout=60_000)
         page.get_by_role("link", name="Watch the sieve").click()
@@ -297,6 +299,7 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         assert page.locator("h1").inner_text() == "lab-base-30" and count_of(page) >= 1
         assert Run(tmp_path / "lab-base-30").config.task.base == 30
     finally:
+        tab.page.goto("about:blank")
         lab.close()
 
 

@@ -26,7 +26,7 @@ from gcdformer.lab.guard import Guard
 from gcdformer.lab.kept import Kept
 from gcdformer.lab.liveness import held_locks, is_live
 from gcdformer.lab.paper import paper_tables
-from gcdformer.lab.trainings import Busy, TrainingOrder, Trainings, UnknownTraining
+from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
@@ -76,7 +76,8 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
 
     @app.get("/api/about", summary="Version, and what this server allows")
     def about() -> dict[str, Any]:
-        return {"version": __version__, "training": trainings is not None, "asking": True, "folder": str(root)}
+        return {"version": __version__, "training": trainings is not None, "asking": True, "cores": CORES,
+                "folder": str(root)}
 
     @app.get("/api/runs", summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
     def runs(request: Request, after: BackgroundTasks) -> Response:

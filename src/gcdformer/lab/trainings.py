@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from gcdformer.training.signals import EXIT_INTERRUPTED
 
 LONGEST_MINUTES = 60
 AT_ONCE = 1
+CORES = os.cpu_count() or 1
 GRACE_SECONDS = 30
 
 
@@ -31,6 +33,7 @@ class TrainingOrder(Section):
     minutes: float = Field(3, gt=0, le=LONGEST_MINUTES, description="when to stop", strict=True)
     epoch_size: int = Field(50_000, ge=1_000, le=1_000_000, description="examples between two evaluations", strict=True)
     test_size: int = Field(20_000, ge=1_000, le=100_000, description="pairs in each test set", strict=True)
+    threads: int = Field(CORES, ge=1, le=1024, description="CPU threads", strict=True)
 
 
 @dataclass
@@ -123,4 +126,5 @@ class UnknownTraining(UserError):
 def command(order: TrainingOrder, path: Path) -> list[str]:
     return [sys.executable, "-m", "gcdformer", "train", "demo", "--quiet", "--out", str(path), "--base", str(order.base),
             "--operands", order.operands, "--outcomes", order.outcomes, "--max-minutes", str(order.minutes),
-            "--epoch-size", str(order.epoch_size), "--test-size", str(order.test_size)]
+            "--epoch-size", str(order.epoch_size), "--test-size", str(order.test_size),
+            "--threads", str(order.threads)]

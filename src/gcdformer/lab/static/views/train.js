@@ -23,6 +23,7 @@ export async function trainView(place, { params }, context, signal) {
   const time = h("input", { id: "minutes", type: "number", min: 0.1, max: 60, step: "any", required: true, value: params.get("minutes") ?? 3 });
   const size = h("input", { id: "epoch-size", type: "number", min: 1000, max: 1000000, step: 1000, required: true, value: params.get("epoch-size") ?? 50000 });
   const tests = h("input", { id: "test-size", type: "number", min: 1000, max: 100000, step: 1000, required: true, value: params.get("test-size") ?? 20000 });
+  const threads = h("input", { id: "threads", type: "number", min: 1, max: 1024, step: 1, required: true, value: params.get("threads") ?? context.cores });
   const [operands, outcomes] = [select("operands", OPERANDS), select("outcomes", OUTCOMES)];
   const problem = h("p", { class: "problem", role: "alert" });
   const started = h("div", { class: "trainings", "aria-live": "polite" });
@@ -31,7 +32,7 @@ export async function trainView(place, { params }, context, signal) {
     event.preventDefault();
     problem.textContent = "";
     try {
-      await startTraining({ base: Number(base.value), minutes: Number(time.value), epoch_size: Number(size.value), test_size: Number(tests.value), operands: operands.value, outcomes: outcomes.value });
+      await startTraining({ base: Number(base.value), minutes: Number(time.value), epoch_size: Number(size.value), test_size: Number(tests.value), threads: Number(threads.value), operands: operands.value, outcomes: outcomes.value });
       await look();
     } catch (error) {
       problem.textContent = error.message;
@@ -44,12 +45,12 @@ export async function trainView(place, { params }, context, signal) {
   };
   const describe = () => {
     explain();
-    update({ base: base.value, minutes: time.value, "epoch-size": size.value, "test-size": tests.value, operands: operands.value, outcomes: outcomes.value });
+    update({ base: base.value, minutes: time.value, "epoch-size": size.value, "test-size": tests.value, threads: threads.value, operands: operands.value, outcomes: outcomes.value });
   };
   const field = (label, input, note) => h("div", { class: "field" }, h("label", { for: input.id, text: label }), input, note);
   place.append(h("form", { class: "order", onsubmit: start, oninput: describe },
     field("Base", base, factors), field("Operands", operands, operandNote), field("GCD of the pairs", outcomes, outcomeNote),
-    field("Minutes", time), field("Examples an epoch", size), field("Pairs in each test", tests),
+    field("Minutes", time), field("Examples an epoch", size), field("Pairs in each test", tests), field("Threads", threads),
     h("div", { class: "field" }, h("button", { class: "button", type: "submit", text: "Start training" })), problem), started);
   explain();
   const look = async () => {
