@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean, median
@@ -163,15 +163,13 @@ def slider(root: Path) -> dict[str, Any]:
     }
 
 
-def throughput(root: Path, pairs: int = 3, epochs: int = 6) -> dict[str, Any]:
+def throughput(root: Path, pairs: int = 3, flags: Sequence[str] = ("--max-epochs", "6")) -> dict[str, Any]:
     """Examples/s of a training with the lab and a browser watching it, and without, in turn."""
 
     def train(name: str) -> float:
         path = root / name
-        subprocess.run(
-            [sys.executable, "-m", "gcdformer", "train", "demo", "--out", str(path), "--max-epochs", str(epochs), "--quiet"],
-            check=True,
-        )
+        command = [sys.executable, "-m", "gcdformer", "train", "demo", "--out", str(path), "--quiet"]
+        subprocess.run([*command, *flags], check=True)
         return mean(json.loads(line)["throughput"] for line in (path / "metrics.jsonl").read_text().splitlines()[1:])
 
     def watched(name: str) -> float:

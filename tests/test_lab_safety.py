@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gcdformer import Run
+from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.guard import Guard
 from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs
@@ -64,6 +65,20 @@ def test_no_name_leads_out_of_the_folder(lab: Lab, name: str) -> None:
     ):
         status, body, _ = lab.request(target)
         assert status in (307, 400, 404, 405), (target, status, body[:200])
+
+
+def test_a_run_that_becomes_a_link_is_gone(trained: Run, tmp_path: Path) -> None:
+    outside = Path(shutil.copytree(trained.path, tmp_path / "outside"))
+    (tmp_path / "runs" / "sweep").mkdir(parents=True)
+    shutil.copytree(trained.path, tmp_path / "runs" / "sweep" / "run")
+    shutil.copytree(trained.path, tmp_path / "runs" / "other")
+    catalogue = Catalogue(tmp_path / "runs")
+    assert catalogue.find("sweep~run").name == "sweep/run"
+    shutil.rmtree(tmp_path / "runs" / "sweep" / "run")
+    (tmp_path / "runs" / "sweep" / "run").symlink_to(outside)
+    with pytest.raises(UnknownRun):
+        catalogue.find("sweep~run")
+    assert catalogue.find("other").name == "other"
 
 
 def test_only_our_own_names_and_pages(lab: Lab) -> None:

@@ -48,6 +48,7 @@ class Catalogue:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._lock = threading.Lock()
+        self._found: dict[str, Entry] = {}
         self._configs: dict[Path, tuple[Any, Config]] = {}
         self._summaries: dict[Path, tuple[Any, dict[str, Any]]] = {}
 
@@ -67,12 +68,22 @@ class Catalogue:
         return sorted(found.values(), key=lambda entry: entry.name) or [example()]
 
     def find(self, key: str) -> Entry:
+        """The run of this id; the folder is walked again unless it was found before and is still there."""
         if key == EXAMPLE_ID:
             return example()
-        entry = next((entry for entry in self.entries() if entry.id == key), None)
+        entry = self._found.get(key)
+        if entry is None or not self.still_there(entry):
+            self._found = {one.id: one for one in self.entries()}
+            entry = self._found.get(key)
         if entry is None:
             raise UnknownRun(f"run: there is none called '{key[:100]}' here")
         return entry
+
+    def still_there(self, entry: Entry) -> bool:
+        """Whether its folder is, and neither it nor one above has become a link."""
+        above = entry.path.relative_to(self.root).parts
+        folders = [self.root.joinpath(*above[:length]) for length in range(1, len(above) + 1)]
+        return entry.path.is_dir() and not any(folder.is_symlink() for folder in folders)
 
     def config(self, entry: Entry) -> Config:
         """The run's configuration, read again only when its file changes."""
