@@ -73,7 +73,7 @@ def on_the_way(found: Explanation, k: int) -> str:
         return ""
     usual, right = shares[mode(shares)], shares.get(k, 0.0)
     if k in found.being_learned:
-        return f", but {k} is being learned: {right:.0%} of the pairs with GCD {k} are answered {k}"
-    if prime_power(k) and 0 < right < found.threshold:
-        return f", but {right:.0%} of the pairs with GCD {k} are already answered {k}"
-    return f", as it gives {shown(readable(mode(shares)))} for {usual:.0%} of the pairs with GCD {k}"
+        return f", but {k} is being learned: {100 * right:.0f} % of the pairs with GCD {k} are answered {k}"
+    if prime_power(k) and 0.05 <= right < found.threshold:
+        return f", but {100 * right:.0f} % of the pairs with GCD {k} are already answered {k}"
+    return f"; {100 * usual:.0f} % of the pairs with GCD {k} get {shown(readable(mode(shares)))}"

@@ -39,7 +39,7 @@ class AskPage {
         h("span", { class: "gcd-word", "aria-hidden": "true", text: "GCD(" }), h("label", {}, h("span", { class: "unseen", text: "a" }), this.a), h("span", { "aria-hidden": "true", text: "," }), h("label", {}, h("span", { class: "unseen", text: "b" }), this.b), h("span", { class: "gcd-word", "aria-hidden": "true", text: ")" }),
         h("div", { class: "choices" }, h("button", { type: "button", class: "button quiet", id: "random", onclick: () => this.random(), text: "Random pair" }), h("button", { type: "button", class: "button quiet", id: "surprise", title: "A pair on which the model breaks its own rules", onclick: () => this.surprise(), text: "Surprise me" }),
           h("label", { class: "weights" }, "weights of ", this.weights))),
-      run.checkpoints.length === 1 ? h("p", { class: "hint", text: `Only the weights of epoch ${newest} were kept in this run.` }) : null, this.problem, this.result);
+      h("p", { class: "hint", text: run.checkpoints.length === 1 ? `Only the weights of epoch ${newest} were kept in this run.` : "Press r for a random pair, s for a surprise." }), this.problem, this.result);
     window.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("select, textarea")) return;
       if (event.key === "r") this.random();

@@ -75,7 +75,7 @@ function card(one, run, look, problem) {
   return h("section", { class: "plain training", "data-training": one.id, "data-state": one.running ? "running" : one.error ? "failed" : one.stopped ? "stopped" : "finished" },
     h("h2", {}, one.id, one.running ? h("span", { class: "badge live", text: "training" }) : null),
     h("p", { text: `Base ${one.base}, ${one.operands} operands, ${one.outcomes} outcomes, ${one.minutes} minutes: ${state}.` }),
-    epochs ? h("div", { class: "progress" }, spark(run.curve, 100, { width: 300, height: 60 }), h("p", {}, h("b", { text: `${run.n_correct}` }), " correct GCD, ", h("b", { text: percent(run.accuracy) }), " accuracy")) : null,
+    epochs ? h("div", { class: "progress" }, spark(run.curve, Math.max(20, ...run.curve.map(([, value]) => value)), { width: 300, height: 60 }), h("p", {}, h("b", { text: `${run.n_correct}` }), " correct GCD, ", h("b", { text: percent(run.accuracy) }), " accuracy")) : null,
     h("p", { class: "actions" }, run ? h("a", { class: "button", href: link("run", run.id), text: "Watch the sieve" }) : null, one.running ? h("button", { type: "button", class: "button quiet", onclick: stop, text: "Stop" }) : null));
 }
 
