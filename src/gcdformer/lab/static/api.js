@@ -24,7 +24,8 @@ async function request(url, options = {}) {
   } catch {
     throw new Refused(`The answer from ${url} is not JSON (status ${response.status}).`, response.status, false);
   }
-  if (!response.ok) throw new Refused(body.error ?? `Refused with status ${response.status}.`, response.status, Boolean(body.damaged));
+  if (!response.ok)
+    throw new Refused(body.error ?? `Refused with status ${response.status}.`, response.status, Boolean(body.damaged));
   return { body, tag: response.headers.get("etag") };
 }
 
@@ -37,16 +38,25 @@ export const runs = () => request(fromFiles ? "data/runs.json" : "api/runs");
 let opened = /^#\/(run|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
 opened?.catch(() => null);
 export const firstRuns = () => opened ?? runs();
-export const forgetFirstRuns = () => { opened = null; };
+export const forgetFirstRuns = () => {
+  opened = null;
+};
 export const oneRun = (id) => request(fromFiles ? "data/run.json" : run(id));
 export const paper = async () => (await request("api/paper")).body;
 export const ask = async (id, a, b, epoch, options) =>
   (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, ...(epoch ? { epoch } : {}) })}`, options)).body;
 export const surprise = async (id, epoch) => (await request(`${run(id)}/surprise${epoch ? `?epoch=${epoch}` : ""}`)).body;
 export const trainings = async () => (await request("api/trainings")).body.trainings;
-export const startTraining = async (order) => (await request("api/trainings", {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) })).body;
-export const stopTraining = async (id) => (await request(`api/trainings/${encodeURIComponent(id)}`, { method: "DELETE" })).body;
+export const startTraining = async (order) =>
+  (
+    await request("api/trainings", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(order),
+    })
+  ).body;
+export const stopTraining = async (id) =>
+  (await request(`api/trainings/${encodeURIComponent(id)}`, { method: "DELETE" })).body;
 
 // The epochs of one run, each fetched once; `ahead` asks for some before they are needed, one after another, until it is
 // called again.

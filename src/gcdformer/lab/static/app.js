@@ -10,7 +10,15 @@ import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
 import { trainView } from "./views/train.js";
 
-const VIEWS = { "": runsView, runs: runsView, run: runView, ask: askView, compare: compareView, train: trainView, paper: paperView };
+const VIEWS = {
+  "": runsView,
+  runs: runsView,
+  run: runView,
+  ask: askView,
+  compare: compareView,
+  train: trainView,
+  paper: paperView,
+};
 const main = document.getElementById("main");
 let context = { training: false, asking: false };
 let leave = null;
@@ -29,8 +37,11 @@ async function show() {
     await view(place, route, context, mine.signal);
   } catch (error) {
     if (error.name === "AbortError") return;
-    place.replaceChildren(h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
-      h("p", { class: "lede", text: error.message }), h("p", {}, h("a", { href: "#/", text: "All runs" })));
+    place.replaceChildren(
+      h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
+      h("p", { class: "lede", text: error.message }),
+      h("p", {}, h("a", { href: "#/", text: "All runs" })),
+    );
     if (!("status" in error)) throw error;
   } finally {
     if (!mine.signal.aborted) {
@@ -58,10 +69,19 @@ async function openOnlyRun(route) {
 }
 
 function drawNavigation(view) {
-  const items = fromFiles ? [] : [["runs", "Runs"], ["train", "Train here"], ["paper", "Paper"]];
+  const items = fromFiles
+    ? []
+    : [
+        ["runs", "Runs"],
+        ["train", "Train here"],
+        ["paper", "Paper"],
+      ];
   const current = { "": "runs", run: "runs", compare: "runs", ask: "runs" }[view] ?? view;
-  document.querySelector("nav").replaceChildren(...items.map(([name, text]) =>
-    h("a", { href: link(name), text, "aria-current": name === current ? "page" : null })));
+  document
+    .querySelector("nav")
+    .replaceChildren(
+      ...items.map(([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null })),
+    );
 }
 
 function chooseTheme() {
@@ -82,7 +102,11 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 window.addEventListener("hashchange", show);
 
-about().then((found) => {
-  context = found;
-  document.getElementById("about").textContent = `gcdformer ${found.version}${fromFiles ? ", an exported run" : ` · runs in ${found.folder}`}`;
-}).catch(() => null).finally(show);
+about()
+  .then((found) => {
+    context = found;
+    document.getElementById("about").textContent =
+      `gcdformer ${found.version}${fromFiles ? ", an exported run" : ` · runs in ${found.folder}`}`;
+  })
+  .catch(() => null)
+  .finally(show);

@@ -2,19 +2,27 @@
 
 export function read() {
   const [path, query] = location.hash.replace(/^#/, "").split("?");
-  const parts = path.split("/").filter(Boolean).map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      return part;
-    }
-  });
+  const parts = path
+    .split("/")
+    .filter(Boolean)
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
   return { view: parts[0] ?? "", id: parts[1] ?? null, params: new URLSearchParams(query ?? "") };
 }
 
 export function link(view, id = null, params = {}) {
-  const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== ""));
-  const path = [view, id].filter((part) => part !== null && part !== "").map(encodeURIComponent).join("/");
+  const query = new URLSearchParams(
+    Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== ""),
+  );
+  const path = [view, id]
+    .filter((part) => part !== null && part !== "")
+    .map(encodeURIComponent)
+    .join("/");
   return `#/${path}${query.size ? `?${query}` : ""}`;
 }
 
@@ -32,4 +40,8 @@ export function integer(params, name) {
 
 // Several ids in one parameter; a name may hold a comma.
 export const joinIds = (ids) => [...ids].map((id) => id.replaceAll("%", "%25").replaceAll(",", "%2C")).join(",");
-export const splitIds = (text) => (text ?? "").split(",").filter(Boolean).map((id) => id.replaceAll("%2C", ",").replaceAll("%25", "%"));
+export const splitIds = (text) =>
+  (text ?? "")
+    .split(",")
+    .filter(Boolean)
+    .map((id) => id.replaceAll("%2C", ",").replaceAll("%25", "%"));

@@ -16,7 +16,8 @@ function ticks(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((one) => one >= raw);
   const found = [];
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toPrecision(12)));
+  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
+    found.push(Number(value.toPrecision(12)));
   return found;
 }
 
@@ -56,8 +57,11 @@ export class Curves {
     this.x = (epoch) => LEFT + ((epoch - first) / Math.max(1, last - first)) * (width - LEFT - RIGHT);
     this.at = (x) => Math.round(first + ((x - LEFT) / (width - LEFT - RIGHT)) * (last - first));
     const panels = PANELS.map((panel) => [panel, extent(this.runs, panel)]).filter(([, range]) => range);
-    this.element.replaceChildren(...panels.map(([panel, range], index) =>
-      this.panel(panel, range, { width, first, last, bottom: index === panels.length - 1 })));
+    this.element.replaceChildren(
+      ...panels.map(([panel, range], index) =>
+        this.panel(panel, range, { width, first, last, bottom: index === panels.length - 1 }),
+      ),
+    );
     if (this.epoch !== null) this.mark(this.epoch);
   }
 
@@ -68,15 +72,25 @@ export class Curves {
     const height = panel.height + (bottom ? 34 : 8);
     const base = panel.height - 4;
     const y = (value) => base - ((value - low) / (high - low)) * (base - top);
-    const svg = s("svg", { class: "panel", viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
-      "aria-label": `${panel.title} over ${last} epochs, now ${this.runs.map((run) => `${run.name ?? ""} ${panel.format(run.columns[panel.key]?.at(-1) ?? 0)}`).join("; ")}` });
+    const svg = s("svg", {
+      class: "panel",
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      role: "img",
+      "aria-label": `${panel.title} over ${last} epochs, now ${this.runs.map((run) => `${run.name ?? ""} ${panel.format(run.columns[panel.key]?.at(-1) ?? 0)}`).join("; ")}`,
+    });
     for (const value of ticks(low, high, panel.height > 150 ? 5 : 3)) {
-      svg.append(s("line", { class: "rule-line", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
-        s("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: `${value}` }));
+      svg.append(
+        s("line", { class: "rule-line", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
+        s("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: `${value}` }),
+      );
     }
     for (const { epoch, text, row } of events) {
-      svg.append(s("line", { class: "event-line", x1: this.x(epoch), x2: this.x(epoch), y1: 37 + row * 13, y2: base }),
-        s("text", { class: "event-text", x: this.x(epoch), y: 33 + row * 13, "text-anchor": "middle", text }));
+      svg.append(
+        s("line", { class: "event-line", x1: this.x(epoch), x2: this.x(epoch), y1: 37 + row * 13, y2: base }),
+        s("text", { class: "event-text", x: this.x(epoch), y: 33 + row * 13, "text-anchor": "middle", text }),
+      );
     }
     for (const run of this.runs) svg.append(...this.line(run, panel, y));
     svg.append(s("text", { class: "panel-title", x: 0, y: 14, text: panel.title }));
@@ -91,14 +105,19 @@ export class Curves {
   }
 
   line(run, panel, y) {
-    const points = run.columns.epoch.map((epoch, index) => [epoch, run.columns[panel.key]?.[index]]).filter(([, v]) => v !== null && v !== undefined);
+    const points = run.columns.epoch
+      .map((epoch, index) => [epoch, run.columns[panel.key]?.[index]])
+      .filter(([, v]) => v !== null && v !== undefined);
     if (!points.length) return [];
-    const path = points.map(([epoch, value], index) => {
-      const [px, py] = [this.x(epoch).toFixed(1), y(value).toFixed(1)];
-      return index === 0 ? `M${px} ${py}` : panel.step ? `H${px}V${py}` : `L${px} ${py}`;
-    }).join("");
+    const path = points
+      .map(([epoch, value], index) => {
+        const [px, py] = [this.x(epoch).toFixed(1), y(value).toFixed(1)];
+        return index === 0 ? `M${px} ${py}` : panel.step ? `H${px}V${py}` : `L${px} ${py}`;
+      })
+      .join("");
     const made = [s("path", { class: "curve", d: path, style: { stroke: run.colour } })];
-    if (points.length === 1) made.push(s("circle", { cx: this.x(points[0][0]), cy: y(points[0][1]), r: 3, style: { fill: run.colour } }));
+    if (points.length === 1)
+      made.push(s("circle", { cx: this.x(points[0][0]), cy: y(points[0][1]), r: 3, style: { fill: run.colour } }));
     return made;
   }
 
@@ -109,19 +128,23 @@ export class Curves {
       if (power !== "1") byEpoch.set(epoch, [...(byEpoch.get(epoch) ?? []), power]);
     }
     const ends = [-1e9, -1e9, -1e9];
-    return [...byEpoch].sort((one, other) => one[0] - other[0]).map(([epoch, powers]) => {
-      const text = powers.length > 6 ? `${powers.slice(0, 5).join(" ")} …` : powers.join(" ");
-      const half = text.length * 3.8 + 5;
-      const row = ends.findIndex((end) => end < this.x(epoch) - half);
-      const place = row === -1 ? 2 : row;
-      ends[place] = this.x(epoch) + half;
-      return { epoch, text, row: place };
-    });
+    return [...byEpoch]
+      .sort((one, other) => one[0] - other[0])
+      .map(([epoch, powers]) => {
+        const text = powers.length > 6 ? `${powers.slice(0, 5).join(" ")} …` : powers.join(" ");
+        const half = text.length * 3.8 + 5;
+        const row = ends.findIndex((end) => end < this.x(epoch) - half);
+        const place = row === -1 ? 2 : row;
+        ends[place] = this.x(epoch) + half;
+        return { epoch, text, row: place };
+      });
   }
 
   cursor(svg, panel, y, base, top) {
     const line = s("line", { class: "cursor", y1: top - 6, y2: base, style: { display: "none" } });
-    const dots = this.runs.map((run) => s("circle", { class: "cursor-dot", r: 4.5, style: { fill: run.colour, display: "none" } }));
+    const dots = this.runs.map((run) =>
+      s("circle", { class: "cursor-dot", r: 4.5, style: { fill: run.colour, display: "none" } }),
+    );
     const value = s("text", { class: "cursor-value" });
     svg.append(line, ...dots, value);
     this.cursors.push({ panel, y, base, line, dots, value });

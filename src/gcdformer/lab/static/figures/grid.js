@@ -9,7 +9,11 @@ export class Grid {
   constructor({ onHover, onChoose }) {
     this.cells = new Map();
     this.onChoose = onChoose;
-    this.element = h("div", { class: "grid", role: "group", "aria-label": "f(k), the usual answer for pairs with GCD k, for k from 1 to 100" });
+    this.element = h("div", {
+      class: "grid",
+      role: "group",
+      "aria-label": "f(k), the usual answer for pairs with GCD k, for k from 1 to 100",
+    });
     for (let k = 1; k <= 100; k += 1) this.element.append(this.cell(k));
     this.element.addEventListener("pointerover", (event) => onHover(this.kOf(event.target)));
     this.element.addEventListener("pointerleave", () => onHover(null));
@@ -22,7 +26,13 @@ export class Grid {
   cell(k) {
     const value = h("b", {});
     const bar = h("i", {});
-    const element = h("button", { type: "button", class: "cell", "data-k": k, tabindex: k === 1 ? "0" : "-1" }, h("small", { text: `${k}` }), value, bar);
+    const element = h(
+      "button",
+      { type: "button", class: "cell", "data-k": k, tabindex: k === 1 ? "0" : "-1" },
+      h("small", { text: `${k}` }),
+      value,
+      bar,
+    );
     this.cells.set(k, { element, value, bar, kind: null });
     return element;
   }
@@ -56,7 +66,12 @@ export class Grid {
       }
       cell.value.textContent = one ? answer(one.prediction) : "·";
       cell.bar.style.setProperty("--share", one ? one.share.toFixed(3) : "0");
-      cell.element.setAttribute("aria-label", one ? `GCD ${k}: answered ${answer(one.prediction)} for ${share(one.share)} of the pairs; ${KINDS[kind]}` : `GCD ${k}: not tested`);
+      cell.element.setAttribute(
+        "aria-label",
+        one
+          ? `GCD ${k}: answered ${answer(one.prediction)} for ${share(one.share)} of the pairs; ${KINDS[kind]}`
+          : `GCD ${k}: not tested`,
+      );
     }
   }
 
@@ -64,7 +79,9 @@ export class Grid {
   mark(hovered, chosen, data) {
     const focus = hovered ?? chosen;
     const prediction = data?.f.find((one) => one.k === focus)?.prediction;
-    const alike = new Set(focus && prediction !== null ? data?.f.filter((one) => one.prediction === prediction).map((one) => one.k) : []);
+    const alike = new Set(
+      focus && prediction !== null ? data?.f.filter((one) => one.prediction === prediction).map((one) => one.k) : [],
+    );
     for (const [k, cell] of this.cells) {
       cell.element.classList.toggle("hovered", k === hovered);
       cell.element.classList.toggle("chosen", k === chosen);
@@ -73,4 +90,9 @@ export class Grid {
   }
 }
 
-export const gridLegend = () => h("p", { class: "legend" }, ...Object.entries(KINDS).map(([kind, text]) => h("span", {}, h("i", { class: `swatch ${kind}` }), text)));
+export const gridLegend = () =>
+  h(
+    "p",
+    { class: "legend" },
+    ...Object.entries(KINDS).map(([kind, text]) => h("span", {}, h("i", { class: `swatch ${kind}` }), text)),
+  );

@@ -11,7 +11,10 @@ export class Heat {
     this.data = null;
     this.hovered = null;
     this.chosen = null;
-    this.canvas = h("canvas", { role: "img", "aria-label": "Heat map: true GCD across, predicted value up; a right answer lies on the diagonal" });
+    this.canvas = h("canvas", {
+      role: "img",
+      "aria-label": "Heat map: true GCD across, predicted value up; a right answer lies on the diagonal",
+    });
     this.element = h("div", { class: "heat" }, this.canvas);
     const kAt = (event) => {
       const x = event.clientX - this.canvas.getBoundingClientRect().left;

@@ -20,13 +20,19 @@ export class History {
     this.run = run;
     this.epoch = null;
     this.k = null;
-    this.canvas = h("canvas", { role: "img", "aria-label": "D over time: for each k the epochs at which it was correct or being learned" });
+    this.canvas = h("canvas", {
+      role: "img",
+      "aria-label": "D over time: for each k the epochs at which it was correct or being learned",
+    });
     this.element = h("div", { class: "history" }, this.canvas);
     const place = (event) => {
       const box = this.canvas.getBoundingClientRect();
       const column = Math.floor((event.clientX - box.left - LEFT) / this.step);
       const k = 100 - Math.floor((event.clientY - box.top) / ROW);
-      return { epoch: this.run.columns.epoch[Math.max(0, Math.min(this.run.columns.epoch.length - 1, column))], k: k >= 1 && k <= 100 ? k : null };
+      return {
+        epoch: this.run.columns.epoch[Math.max(0, Math.min(this.run.columns.epoch.length - 1, column))],
+        k: k >= 1 && k <= 100 ? k : null,
+      };
     };
     this.canvas.addEventListener("click", (event) => onEpoch(place(event).epoch));
     this.canvas.addEventListener("pointermove", (event) => onHover(place(event).k));
@@ -109,5 +115,13 @@ export class History {
   }
 }
 
-export const historyLegend = () => h("p", { class: "legend" },
-  ...[["power", "correct, a prime power"], ["known", "correct"], ["waiting", "being learned"]].map(([name, text]) => h("span", {}, h("i", { class: `swatch history-${name}` }), text)));
+export const historyLegend = () =>
+  h(
+    "p",
+    { class: "legend" },
+    ...[
+      ["power", "correct, a prime power"],
+      ["known", "correct"],
+      ["waiting", "being learned"],
+    ].map(([name, text]) => h("span", {}, h("i", { class: `swatch history-${name}` }), text)),
+  );

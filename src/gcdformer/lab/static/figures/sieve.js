@@ -21,7 +21,9 @@ export class Sieve {
   }
 
   show(data) {
-    const shown = data.prime_powers.filter((row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((one) => one.right > WORTH_SHOWING));
+    const shown = data.prime_powers.filter(
+      (row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((one) => one.right > WORTH_SHOWING),
+    );
     const key = shown.map((row) => row.prime).join(" ");
     if (key !== this.key) this.build(shown);
     this.key = key;
@@ -39,13 +41,28 @@ export class Sieve {
 
   build(rows) {
     this.cells.clear();
-    this.rows.replaceChildren(...rows.map((row) => h("div", { class: "sieve-row" },
-      h("span", { class: `prime${row.divides_base ? " divides" : ""}`, text: `${row.prime}`, title: row.divides_base ? "divides the base" : "does not divide the base" }),
-      ...row.powers.map((one) => {
-        const cell = h("button", { type: "button", class: "power", "data-k": one.value }, h("span", { text: `${one.value}` }));
-        this.cells.set(one.value, cell);
-        return cell;
-      }))));
+    this.rows.replaceChildren(
+      ...rows.map((row) =>
+        h(
+          "div",
+          { class: "sieve-row" },
+          h("span", {
+            class: `prime${row.divides_base ? " divides" : ""}`,
+            text: `${row.prime}`,
+            title: row.divides_base ? "divides the base" : "does not divide the base",
+          }),
+          ...row.powers.map((one) => {
+            const cell = h(
+              "button",
+              { type: "button", class: "power", "data-k": one.value },
+              h("span", { text: `${one.value}` }),
+            );
+            this.cells.set(one.value, cell);
+            return cell;
+          }),
+        ),
+      ),
+    );
   }
 
   // Outline the powers that divide the k in focus.

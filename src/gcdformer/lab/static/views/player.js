@@ -12,15 +12,28 @@ export class Player {
     this.ready = ready;
     this.timer = null;
     this.button = h("button", { type: "button", class: "play", onclick: () => this.toggle() });
-    this.slider = h("input", { type: "range", id: "epoch", min: 1, step: 1, "aria-label": "Epoch", oninput: () => {
-      this.stop();
-      onEpoch(Number(this.slider.value));
-    } });
+    this.slider = h("input", {
+      type: "range",
+      id: "epoch",
+      min: 1,
+      step: 1,
+      "aria-label": "Epoch",
+      oninput: () => {
+        this.stop();
+        onEpoch(Number(this.slider.value));
+      },
+    });
     this.marks = h("div", { class: "marks", "aria-hidden": "true" });
     this.count = h("output", { class: "epoch-count", for: "epoch" });
     this.event = h("p", { class: "epoch-event" });
-    this.element = h("div", { class: "player", role: "group", "aria-label": "Epoch" }, this.button,
-      h("div", { class: "track" }, this.marks, this.slider), this.count, this.event);
+    this.element = h(
+      "div",
+      { class: "player", role: "group", "aria-label": "Epoch" },
+      this.button,
+      h("div", { class: "track" }, this.marks, this.slider),
+      this.count,
+      this.event,
+    );
     this.update(run);
     this.drawButton();
   }
@@ -30,8 +43,14 @@ export class Player {
     this.epochs = run.columns.epoch;
     this.slider.max = Math.max(1, this.epochs.length);
     const steps = run.timeline?.steps ?? [];
-    this.marks.replaceChildren(...steps.map((step) => h("i", {
-      class: step.entered.length ? "" : "lost", style: { left: `${(100 * (step.epoch - 1)) / Math.max(1, this.epochs.length - 1)}%` } })));
+    this.marks.replaceChildren(
+      ...steps.map((step) =>
+        h("i", {
+          class: step.entered.length ? "" : "lost",
+          style: { left: `${(100 * (step.epoch - 1)) / Math.max(1, this.epochs.length - 1)}%` },
+        }),
+      ),
+    );
     if (this.epoch) this.show(this.epoch);
   }
 

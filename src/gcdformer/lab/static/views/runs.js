@@ -20,12 +20,16 @@ export async function runsView(place, { params }, context, signal) {
   const { body, tag } = await firstRuns();
   const page = new RunsPage(place, body.runs, params, context);
   let seen = tag;
-  repeat(async () => {
-    const found = await runs().catch(() => null);
-    if (!found || found.tag === seen) return;
-    seen = found.tag;
-    page.update(found.body.runs);
-  }, POLL, signal);
+  repeat(
+    async () => {
+      const found = await runs().catch(() => null);
+      if (!found || found.tag === seen) return;
+      seen = found.tag;
+      page.update(found.body.runs);
+    },
+    POLL,
+    signal,
+  );
 }
 
 class RunsPage {
@@ -36,20 +40,42 @@ class RunsPage {
     this.down = params.get("order") ? params.get("order") === "down" : this.sort !== "name";
     this.chosen = new Set(splitIds(params.get("pick")));
     this.rows = new Map();
-    this.filter = h("input", { type: "search", id: "filter", placeholder: "base 30, uniform, lstm …", value: this.query, autocomplete: "off", spellcheck: "false", oninput: () => this.type() });
+    this.filter = h("input", {
+      type: "search",
+      id: "filter",
+      placeholder: "base 30, uniform, lstm …",
+      value: this.query,
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => this.type(),
+    });
     this.count = h("p", { class: "hint", role: "status" });
     this.compare = h("a", { class: "button", role: "button" });
     this.body = h("tbody", {});
     this.heads = h("tr", {});
-    const table = h("table", { class: "runs" }, h("caption", { class: "unseen", text: "Runs" }), h("thead", {}, this.heads), this.body);
-    place.append(h("div", { class: "hero" }, h("h1", { text: "Runs" }), h("p", { class: "lede" }, this.intro(context))),
-      h("div", { class: "toolbar" }, h("label", { for: "filter", text: "Filter" }), this.filter, this.count, this.compare), table);
+    const table = h(
+      "table",
+      { class: "runs" },
+      h("caption", { class: "unseen", text: "Runs" }),
+      h("thead", {}, this.heads),
+      this.body,
+    );
+    place.append(
+      h("div", { class: "hero" }, h("h1", { text: "Runs" }), h("p", { class: "lede" }, this.intro(context))),
+      h("div", { class: "toolbar" }, h("label", { for: "filter", text: "Filter" }), this.filter, this.count, this.compare),
+      table,
+    );
     this.draw();
   }
 
   intro(context) {
     if (this.found.length === 1 && this.found[0].example) {
-      return ["There are no runs in this folder yet, so here is a bundled example. Train your own with ", h("code", { text: "gcdformer demo" }), context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : null, "; it will appear by itself."];
+      return [
+        "There are no runs in this folder yet, so here is a bundled example. Train your own with ",
+        h("code", { text: "gcdformer demo" }),
+        context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : null,
+        "; it will appear by itself.",
+      ];
     }
     return "Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them.";
   }
@@ -68,7 +94,8 @@ class RunsPage {
   matching() {
     const words = this.query.toLowerCase().split(/\s+/).filter(Boolean);
     return this.found.filter((run) => {
-      const text = `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.operands} operands ${run.outcomes} outcomes ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
+      const text =
+        `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.operands} operands ${run.outcomes} outcomes ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
       const digits = new Set(text.split(/[^\w.]+/));
       return words.every((word) => (/^\d+$/.test(word) ? digits.has(word) || run.name.includes(word) : text.includes(word)));
     });
@@ -77,25 +104,52 @@ class RunsPage {
   sorted(found) {
     const { by, numeric = true } = SORTS[this.sort];
     const sign = this.down ? -1 : 1;
-    return [...found].sort((one, other) => sign * (numeric ? by(one) - by(other) : by(one).localeCompare(by(other), "en", { numeric: true })) || one.name.localeCompare(other.name));
+    return [...found].sort(
+      (one, other) =>
+        sign * (numeric ? by(one) - by(other) : by(one).localeCompare(by(other), "en", { numeric: true })) ||
+        one.name.localeCompare(other.name),
+    );
   }
 
   draw() {
-    const top = Math.max(20, ...this.found.flatMap((run) => (run.curve_of === "n_correct" ? run.curve.map(([, value]) => value) : [])));
+    const top = Math.max(
+      20,
+      ...this.found.flatMap((run) => (run.curve_of === "n_correct" ? run.curve.map(([, value]) => value) : [])),
+    );
     if (top !== this.top) this.rows.clear();
     this.top = top;
     const found = this.sorted(this.matching());
     this.drawHeads();
     this.body.replaceChildren(...found.map((run) => this.row(run)));
-    this.count.textContent = found.length === this.found.length ? `${whole(found.length)} run${found.length === 1 ? "" : "s"}` : `${whole(found.length)} of ${whole(this.found.length)} runs`;
+    this.count.textContent =
+      found.length === this.found.length
+        ? `${whole(found.length)} run${found.length === 1 ? "" : "s"}`
+        : `${whole(found.length)} of ${whole(this.found.length)} runs`;
     this.drawCompare();
   }
 
   drawHeads() {
-    const head = (key) => h("th", { scope: "col", class: `col-${key}`, "aria-sort": key === this.sort ? (this.down ? "descending" : "ascending") : "none" },
-      h("button", { type: "button", onclick: () => this.by(key), text: SORTS[key].text }), key === this.sort ? h("span", { "aria-hidden": "true", text: this.down ? " ↓" : " ↑" }) : null);
-    this.heads.replaceChildren(h("th", { scope: "col", class: "col-pick" }, h("span", { class: "unseen", text: "Compare" })), head("name"), head("base"), head("epochs"), head("accuracy"), head("correct"),
-      h("th", { scope: "col", class: "col-curve", text: "Course" }), head("changed"));
+    const head = (key) =>
+      h(
+        "th",
+        {
+          scope: "col",
+          class: `col-${key}`,
+          "aria-sort": key === this.sort ? (this.down ? "descending" : "ascending") : "none",
+        },
+        h("button", { type: "button", onclick: () => this.by(key), text: SORTS[key].text }),
+        key === this.sort ? h("span", { "aria-hidden": "true", text: this.down ? " ↓" : " ↑" }) : null,
+      );
+    this.heads.replaceChildren(
+      h("th", { scope: "col", class: "col-pick" }, h("span", { class: "unseen", text: "Compare" })),
+      head("name"),
+      head("base"),
+      head("epochs"),
+      head("accuracy"),
+      head("correct"),
+      h("th", { scope: "col", class: "col-curve", text: "Course" }),
+      head("changed"),
+    );
   }
 
   by(key) {
@@ -116,23 +170,57 @@ class RunsPage {
   }
 
   wholeRow(run) {
-    const pick = h("input", { type: "checkbox", "aria-label": `Compare ${run.name}`, onchange: () => this.pick(run.id, pick) });
+    const pick = h("input", {
+      type: "checkbox",
+      "aria-label": `Compare ${run.name}`,
+      onchange: () => this.pick(run.id, pick),
+    });
     pick.checked = this.chosen.has(run.id);
-    return h("tr", { "data-run": run.id, class: run.live ? "is-live" : null },
+    return h(
+      "tr",
+      { "data-run": run.id, class: run.live ? "is-live" : null },
       h("td", { class: "col-pick" }, pick),
-      h("td", { class: "col-name" }, h("a", { href: link("run", run.id), text: run.name }), run.live ? h("span", { class: "badge live", text: "training" }) : null, run.example ? h("span", { class: "badge", text: "bundled example" }) : null,
-        h("small", { text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}` })),
+      h(
+        "td",
+        { class: "col-name" },
+        h("a", { href: link("run", run.id), text: run.name }),
+        run.live ? h("span", { class: "badge live", text: "training" }) : null,
+        run.example ? h("span", { class: "badge", text: "bundled example" }) : null,
+        h("small", {
+          text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}`,
+        }),
+      ),
       h("td", { class: "col-base num", "data-label": "base", text: `${run.base}` }),
-      h("td", { class: "col-epochs num", "data-label": "epochs" }, run.epochs ? `${run.epochs}` : "–", run.epochs ? h("small", { text: millions(run.examples) }) : null),
+      h(
+        "td",
+        { class: "col-epochs num", "data-label": "epochs" },
+        run.epochs ? `${run.epochs}` : "–",
+        run.epochs ? h("small", { text: millions(run.examples) }) : null,
+      ),
       h("td", { class: "col-accuracy num", "data-label": "accuracy", text: percent(run.accuracy) }),
-      h("td", { class: "col-correct num", "data-label": "correct", text: run.n_correct === null ? "–" : `${run.n_correct}` }),
+      h("td", {
+        class: "col-correct num",
+        "data-label": "correct",
+        text: run.n_correct === null ? "–" : `${run.n_correct}`,
+      }),
       h("td", { class: "col-curve" }, spark(run.curve, run.curve_of === "n_correct" ? this.top : 100)),
-      h("td", { class: "col-changed", text: ago(run.changed) }));
+      h("td", { class: "col-changed", text: ago(run.changed) }),
+    );
   }
 
   damagedRow(run) {
-    return h("tr", { "data-run": run.id, class: "is-damaged" }, h("td", { class: "col-pick" }), h("td", { class: "col-name", colspan: 7 },
-      h("b", { text: run.name }), h("span", { class: "badge bad", text: "damaged" }), h("small", { text: run.damaged })));
+    return h(
+      "tr",
+      { "data-run": run.id, class: "is-damaged" },
+      h("td", { class: "col-pick" }),
+      h(
+        "td",
+        { class: "col-name", colspan: 7 },
+        h("b", { text: run.name }),
+        h("span", { class: "badge bad", text: "damaged" }),
+        h("small", { text: run.damaged }),
+      ),
+    );
   }
 
   pick(id, box) {
