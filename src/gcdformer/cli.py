@@ -25,6 +25,7 @@ VERBS = {
     "predict": "tokens, prediction and truth for some integers",
     "explain": "which rules a model follows, how well, and every exception",
     "report": "one HTML page of a run, or of several compared",
+    "lab": "a web page to see runs learn, ask their models, and see why",
     "theory": "accuracy of the rule model: exact, in the limit, by the paper's formula",
     "encode": "tokens of integers in base B",
     "sample": "write training examples to a file",

@@ -12,6 +12,8 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.runs.checkpoint_names import checkpoint_path as checkpoint_path
+from gcdformer.runs.checkpoint_names import checkpoint_steps as checkpoint_steps
 from gcdformer.runs.files import read_folder, remove_folder, replace_folder
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
@@ -35,16 +37,6 @@ class Checkpoint:
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     state: TrainingState
-
-
-def checkpoint_path(folder: Path, step: int) -> Path:
-    return folder / "checkpoints" / f"step-{step:09d}"
-
-
-def checkpoint_steps(folder: Path) -> list[int]:
-    """The steps that have a checkpoint, whole or damaged, in order."""
-    found = [path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*")]
-    return sorted(int(name) for name in found if name.isdecimal())
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:

@@ -1,0 +1,40 @@
+"""`gcdformer lab`: the web page of runs, on this machine only unless told; or one run's page as static files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gcdformer.commands.options import parse_integer
+from gcdformer.errors import MissingExtra, UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="?", type=Path, default=Path("runs"), metavar="RUNS",
+                        help="a folder of runs, or one run (default: runs; with no runs, a bundled example is shown)")
+    parser.add_argument("--port", type=port_number, metavar="N", help="port (default: 8420, or a free one if that is taken)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
+                        help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    parser.add_argument("--allow-training", action="store_true", help="let the page start and stop trainings")
+    parser.add_argument("--export", type=Path, metavar="DIR",
+                        help="instead of serving, write the run's page as files for any static host")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.runs.exists() and not args.runs.is_dir():
+        raise UserError(f"{args.runs}: not a folder of runs")
+    if args.export is not None:
+        from gcdformer.lab.export import export_run
+        print(f"{export_run(args.runs, args.export)}: for any web server, such as python -m http.server -d {args.export}")
+        return 0
+    try:
+        from gcdformer.lab.serve import serve
+    except ModuleNotFoundError as error:
+        raise MissingExtra(str(error.name), "lab") from None
+    serve(args.runs, host=args.host, port=args.port, open_browser=not args.no_open, allow_training=args.allow_training)
+    return 0
+
+
+def port_number(text: str) -> int:
+    return parse_integer(text, "port", 0, 65_535)

@@ -1,0 +1,79 @@
+"""Why the model answered what it answered, in one sentence: from the rules, the GCD and the prediction. Pure words."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from gcdformer.config import TESTED_GCDS
+from gcdformer.explanation.certificate import Explanation
+from gcdformer.explanation.rules import mode, readable
+from gcdformer.explanation.sieve import learned_prime_powers, prime_power
+from gcdformer.numbers.theory import prime_factors
+
+
+def reason(found: Explanation, a: int, b: int, prediction: int | None) -> str:
+    """One sentence. `prediction` is None if the answer was no integer."""
+    k = gcd(a, b)
+    rule = readable(found.model.answer(k))
+    if prediction == rule:
+        return as_the_rules_say(found, k, rule)
+    if prediction == k:
+        return f"The model is right: the GCD is {k}. {what_the_rules_say(found, k, rule)}{on_the_way(found, k)}."
+    return (f"The model gives {shown(prediction)}, against its own rules. {what_the_rules_say(found, k, rule)}"
+            f"{on_the_way(found, k)}; the true GCD is {k}.")
+
+
+def shown(value: int | None) -> str:
+    return "an unreadable answer" if value is None else str(value)
+
+
+def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
+    if found.form == "U":
+        label = found.model.label(k)
+        return (f"The GCD {k} lies in the class of {label}, the largest label in E that divides a and b, and pairs of that "
+                f"class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
+    if not any(k % d == 0 for d in found.model.labels):
+        return (f"No element of D divides a and b, so the model gives the answer it has for coprime pairs, {shown(rule)}"
+                + ("." if rule == k else f"; the true GCD is {k}."))
+    start = f"a and b are both divisible by {rule}, the largest element of D that divides them"
+    if rule == 1:
+        start = "Of the elements of D only 1 divides both a and b"
+    if rule == k:
+        return f"{start}, and it is their GCD."
+    return f"{start}; the true GCD is {k}, but {missing(found, k)}."
+
+
+def what_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
+    known = "E" if found.form == "U" else "D"
+    if not any(k % d == 0 for d in found.model.labels):
+        return f"No element of {known} divides a and b, so the rules say {shown(rule)}"
+    return f"The largest element of {known} that divides a and b is {found.model.label(k)}, so the rules say {shown(rule)}"
+
+
+def missing(found: Explanation, k: int) -> str:
+    """Which prime powers of k are not in D."""
+    known = learned_prime_powers(found.correct)
+    parts: list[str] = []
+    for p, exponent in prime_factors(k).items():
+        have, need = known.get(p, 1), p**exponent
+        if have < need:
+            parts.append(f"{p} is not learned yet" if have == 1 else
+                         f"of {need} only {have} is learned")
+    if parts:
+        return " and ".join(parts)
+    if k > TESTED_GCDS:
+        return f"D is only measured up to {TESTED_GCDS}"
+    return f"{k} itself is not in D, although its prime powers are"
+
+
+def on_the_way(found: Explanation, k: int) -> str:
+    """How often such pairs got what they got, where that explains a disagreement."""
+    shares = found.shares.get(k)
+    if shares is None:
+        return ""
+    usual, right = shares[mode(shares)], shares.get(k, 0.0)
+    if k in found.being_learned:
+        return f", but {k} is being learned: {100 * right:.0f} % of the pairs with GCD {k} are answered {k}"
+    if prime_power(k) and 0.05 <= right < found.threshold:
+        return f", but {100 * right:.0f} % of the pairs with GCD {k} are already answered {k}"
+    return f"; {100 * usual:.0f} % of the pairs with GCD {k} get {shown(readable(mode(shares)))}"

@@ -1,0 +1,44 @@
+"""One run's page as files: the same page, its data beside it as JSON. Everything but asking the model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gcdformer.errors import UserError
+from gcdformer.lab.catalogue import Catalogue
+from gcdformer.lab.views import epoch_view, run_view
+from gcdformer.version import __version__
+
+STATIC = Path(__file__).parent / "static"
+
+
+def export_run(root: Path, target: Path) -> Path:
+    """Write the page of the run at `root` (or of the only run below it) into `target`; the index file."""
+    catalogue = Catalogue(root)
+    entries = catalogue.entries()
+    if len(entries) > 1:
+        raise UserError(f"export: {root} holds {len(entries)} runs; name the folder of one, for instance {entries[0].path}")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UserError(f"export: {target} is there already and not an empty folder")
+    entry = entries[0]
+    run = run_view(catalogue, entry) | {"checkpoints": [], "live": False}
+    if not run["columns"]["epoch"]:
+        raise UserError(f"{entry.path}: no epoch has been evaluated yet, so there is nothing to export")
+    shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns("index.html"))
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    (target / "index.html").write_text(page.replace('data-source="server"', 'data-source="files"'), encoding="utf-8")
+    write(target / "data" / "about.json", {"version": __version__, "training": False, "asking": False, "folder": entry.name})
+    write(target / "data" / "runs.json", {"runs": [catalogue.summary(entry) | {"live": False}]})
+    write(target / "data" / "run.json", run)
+    if run["has_gcd"]:
+        for epoch in run["columns"]["epoch"]:
+            write(target / "data" / "epochs" / f"{epoch}.json", epoch_view(catalogue, entry, epoch))
+    return target / "index.html"
+
+
+def write(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, allow_nan=False, separators=(",", ":")), encoding="utf-8")

@@ -1,0 +1,173 @@
+"""The lab's web server: the page, and the JSON API under /api/ that it and notebooks use. Described at /api/openapi.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import BackgroundTasks, FastAPI, Query, Request
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.staticfiles import StaticFiles
+
+from gcdformer.config import LARGEST_INTEGER
+from gcdformer.errors import DamagedFile, UserError
+from gcdformer.lab.asking import Asker
+from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
+from gcdformer.lab.guard import Guard
+from gcdformer.lab.kept import Kept
+from gcdformer.lab.liveness import held_locks, is_live
+from gcdformer.lab.paper import paper_tables
+from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
+from gcdformer.lab.views import epoch_view, run_view
+from gcdformer.runs.folder import RunFolder
+from gcdformer.version import __version__
+
+STATIC = Path(__file__).parent / "static"
+KEPT_EPOCHS = 256
+KEPT_RUNS = 32
+WARM_UP_AFTER = 1.0
+"""Seconds after the first view at which torch is imported in the background."""
+
+RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
+Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
+Operand = Annotated[int, Query(description="an operand, 1..M", ge=1, le=LARGEST_INTEGER)]
+Weights = Annotated[int | None, Query(description="an epoch with weights; the newest if left out", ge=1, le=10**9)]
+
+
+def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = False) -> FastAPI:
+    """The application for the runs below `root`."""
+    catalogue = Catalogue(root)
+    asker = Asker(catalogue)
+    trainings = Trainings(root) if allow_training else None
+    epochs: Kept[dict[str, Any]] = Kept(KEPT_EPOCHS)
+    views: Kept[dict[str, Any]] = Kept(KEPT_RUNS)
+
+    warm_up = threading.Timer(WARM_UP_AFTER, asker.warm_up)
+    warm_up.daemon = True
+    seen = threading.Event()
+
+    def first_view_done() -> None:
+        if not seen.is_set():
+            seen.set()
+            warm_up.start()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        warm_up.cancel()
+        if trainings is not None:
+            trainings.close()
+
+    app = FastAPI(title="gcdformer lab", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
+                  openapi_url="/api/openapi.json",
+                  description="Runs, their epochs, and questions to their models. Accuracy is percent; shares are 0..1.")
+    add_errors(app)
+    app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)
+    app.add_middleware(Guard, host=host)
+
+    @app.get("/api/about", summary="Version, and what this server allows")
+    def about() -> dict[str, Any]:
+        return {"version": __version__, "training": trainings is not None, "asking": True, "cores": CORES,
+                "folder": str(root)}
+
+    @app.get("/api/runs", summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
+    def runs(request: Request, after: BackgroundTasks) -> Response:
+        after.add_task(first_view_done)
+        return tagged(request, {"runs": catalogue.summaries()})
+
+    @app.get("/api/runs/{run}", summary="A run: every evaluation in short, D by epoch, the timeline, epochs with weights")
+    def run(request: Request, run: RunId, after: BackgroundTasks) -> Response:
+        after.add_task(first_view_done)
+        entry = catalogue.find(run)
+        live = is_live(entry.path, held_locks())
+        mark = tuple(stamp(entry.path / name) for name in ("config.toml", "metrics.jsonl", "checkpoints"))
+        made = views.get((entry.path, mark), lambda: run_view(catalogue, entry))
+        return tagged(request, made | {"live": live})
+
+    @app.get("/api/runs/{run}/epochs/{epoch}", summary="An epoch: f(k), the heat map, the rules with every exception")
+    def epoch(request: Request, run: RunId, epoch: Epoch) -> Response:
+        entry = catalogue.find(run)
+        mark = stamp(RunFolder(entry.path).predictions_path(epoch))
+        made = epochs.get((entry.path, epoch, mark), lambda: epoch_view(catalogue, entry, epoch))
+        return tagged(request, made)
+
+    @app.get("/api/runs/{run}/ask", summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
+    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None) -> dict[str, Any]:
+        return asker.ask(catalogue.find(run), a, b, epoch)
+
+    @app.get("/api/runs/{run}/surprise", summary="A pair on which the model disagrees with its own rules, if one is known")
+    def surprise(run: RunId, epoch: Weights = None) -> dict[str, Any]:
+        return asker.surprise(catalogue.find(run), epoch)
+
+    @app.get("/api/paper", summary="The paper's tables, published values beside ours")
+    def paper() -> dict[str, Any]:
+        return {"tables": paper_tables()}
+
+    add_training(app, trainings)
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app
+
+
+def add_training(app: FastAPI, trainings: Trainings | None) -> None:
+    """Start, list and stop trainings; refused unless the server was started with --allow-training."""
+    def allowed() -> Trainings:
+        if trainings is None:
+            raise HTTPException(403, "training: off; start the lab with --allow-training")
+        return trainings
+
+    @app.get("/api/trainings", summary="Trainings started from this page, newest first")
+    def listed() -> dict[str, Any]:
+        return {"trainings": allowed().list()}
+
+    @app.post("/api/trainings", summary="Start a training, an ordinary run folder", status_code=201)
+    def start(order: TrainingOrder) -> dict[str, Any]:
+        return allowed().start(order)
+
+    @app.delete("/api/trainings/{run}", summary="Stop a training; it saves and can be gone on with")
+    def stop(run: RunId) -> dict[str, Any]:
+        return allowed().stop(run)
+
+
+def add_errors(app: FastAPI) -> None:
+    """Every refusal is {"error": one line}."""
+    def user_error(request: Request, error: Exception) -> JSONResponse:
+        code = (404 if isinstance(error, UnknownRun | UnknownTraining) else 409 if isinstance(error, Busy)
+                else 422 if isinstance(error, DamagedFile) else 400)
+        return JSONResponse({"error": " ".join(str(error).split()), "damaged": isinstance(error, DamagedFile)}, code)
+
+    def http_error(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
+
+    def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        return JSONResponse({"error": f"{'.'.join(map(str, first['loc'][1:])) or 'body'}: {first['msg']}"}, 400)
+
+    app.add_exception_handler(UserError, user_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def tagged(request: Request, value: dict[str, Any]) -> Response:
+    """JSON with an ETag, so that asking again costs nothing while nothing has changed."""
+    body = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)

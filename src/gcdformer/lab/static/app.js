@@ -1,0 +1,112 @@
+// Which view the address asks for; the frame around it. A view is a function (place, route, context, signal).
+
+import { about, firstRuns, forgetFirstRuns, fromFiles } from "./api.js";
+import { h } from "./dom.js";
+import { link, read } from "./route.js";
+import { askView } from "./views/ask.js";
+import { compareView } from "./views/compare.js";
+import { paperView } from "./views/paper.js";
+import { runView } from "./views/run.js";
+import { runsView } from "./views/runs.js";
+import { trainView } from "./views/train.js";
+
+const VIEWS = {
+  "": runsView,
+  runs: runsView,
+  run: runView,
+  ask: askView,
+  compare: compareView,
+  train: trainView,
+  paper: paperView,
+};
+const main = document.getElementById("main");
+let context = { training: false, asking: false };
+let leave = null;
+let shown = null;
+
+async function show() {
+  const route = read();
+  const key = `${route.view}/${route.id}`;
+  leave?.abort();
+  const mine = (leave = new AbortController());
+  const view = VIEWS[route.view] ?? runsView;
+  const place = h("div", { class: `view view-${route.view || "runs"}` });
+  drawNavigation(route.view);
+  try {
+    if (view === runsView && (await openOnlyRun(route))) return;
+    await view(place, route, context, mine.signal);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    place.replaceChildren(
+      h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
+      h("p", { class: "lede", text: error.message }),
+      h("p", {}, h("a", { href: "#/", text: "All runs" })),
+    );
+    if (!("status" in error)) throw error;
+  } finally {
+    if (!mine.signal.aborted) {
+      main.replaceChildren(place);
+      document.body.dataset.ready = route.view || "runs";
+      const title = place.querySelector("h1")?.textContent;
+      document.title = title ? `${title} · gcdformer lab` : "gcdformer lab";
+      if (shown !== null && shown !== key) {
+        main.focus({ preventScroll: true });
+        window.scrollTo(0, 0);
+      }
+      shown = key;
+      forgetFirstRuns();
+    }
+  }
+}
+
+// With nothing to choose from, the first view is the run itself.
+async function openOnlyRun(route) {
+  if (shown !== null || route.params.size || location.hash.startsWith("#/runs")) return false;
+  const { body } = await firstRuns();
+  if (body.runs.length !== 1 || body.runs[0].damaged || !body.runs[0].epochs) return false;
+  location.replace(link("run", body.runs[0].id));
+  return true;
+}
+
+function drawNavigation(view) {
+  const items = fromFiles
+    ? []
+    : [
+        ["runs", "Runs"],
+        ["train", "Train here"],
+        ["paper", "Paper"],
+      ];
+  const current = { "": "runs", run: "runs", compare: "runs", ask: "runs" }[view] ?? view;
+  document
+    .querySelector("nav")
+    .replaceChildren(
+      ...items.map(([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null })),
+    );
+}
+
+function chooseTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", root.dataset.theme);
+  window.dispatchEvent(new Event("theme"));
+}
+
+const theme = localStorage.getItem("theme");
+if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+document.querySelector(".theme").addEventListener("click", chooseTheme);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.dispatchEvent(new Event("theme")));
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+window.addEventListener("hashchange", show);
+
+about()
+  .then((found) => {
+    context = found;
+    document.getElementById("about").textContent =
+      `gcdformer ${found.version}${fromFiles ? ", an exported run" : ` · runs in ${found.folder}`}`;
+  })
+  .catch(() => null)
+  .finally(show);

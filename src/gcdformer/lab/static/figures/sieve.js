@@ -1,0 +1,73 @@
+// D by prime powers: a row for each prime, a cell for each power, filled by the share of its pairs that are answered right.
+
+import { h, share } from "../dom.js";
+
+const ALWAYS = 13;
+const WORTH_SHOWING = 0.02;
+
+export class Sieve {
+  constructor({ onHover, onChoose }) {
+    this.cells = new Map();
+    this.key = "";
+    this.rows = h("div", { class: "sieve-rows" });
+    this.rest = h("p", { class: "legend" });
+    this.element = h("div", { class: "sieve" }, this.rows, this.rest);
+    const qOf = (event) => Number(event.target.closest?.(".power")?.dataset.k) || null;
+    this.rows.addEventListener("pointerover", (event) => onHover(qOf(event)));
+    this.rows.addEventListener("pointerleave", () => onHover(null));
+    this.rows.addEventListener("focusin", (event) => onHover(qOf(event)));
+    this.rows.addEventListener("focusout", () => onHover(null));
+    this.rows.addEventListener("click", (event) => qOf(event) && onChoose(qOf(event)));
+  }
+
+  show(data) {
+    const shown = data.prime_powers.filter(
+      (row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((one) => one.right > WORTH_SHOWING),
+    );
+    const key = shown.map((row) => row.prime).join(" ");
+    if (key !== this.key) this.build(shown);
+    this.key = key;
+    for (const row of shown) {
+      for (const one of row.powers) {
+        const cell = this.cells.get(one.value);
+        cell.className = `power ${one.state}${row.divides_base ? "" : " foreign"}`;
+        cell.style.setProperty("--right", one.right.toFixed(3));
+        cell.setAttribute("aria-label", `${one.value}: ${share(one.right)} of its pairs answered right`);
+      }
+    }
+    const hidden = data.prime_powers.filter((row) => !shown.includes(row)).map((row) => row.prime);
+    this.rest.textContent = hidden.length ? `Nothing yet of the other primes up to ${hidden.at(-1)}.` : "";
+  }
+
+  build(rows) {
+    this.cells.clear();
+    this.rows.replaceChildren(
+      ...rows.map((row) =>
+        h(
+          "div",
+          { class: "sieve-row" },
+          h("span", {
+            class: `prime${row.divides_base ? " divides" : ""}`,
+            text: `${row.prime}`,
+            title: row.divides_base ? "divides the base" : "does not divide the base",
+          }),
+          ...row.powers.map((one) => {
+            const cell = h(
+              "button",
+              { type: "button", class: "power", "data-k": one.value },
+              h("span", { text: `${one.value}` }),
+            );
+            this.cells.set(one.value, cell);
+            return cell;
+          }),
+        ),
+      ),
+    );
+  }
+
+  // Outline the powers that divide the k in focus.
+  mark(hovered, chosen) {
+    const focus = hovered ?? chosen;
+    for (const [value, cell] of this.cells) cell.classList.toggle("divides-k", Boolean(focus) && focus % value === 0);
+  }
+}

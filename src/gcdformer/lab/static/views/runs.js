@@ -1,0 +1,244 @@
+// The list of runs: sort, filter by typing, choose some to compare; it follows runs in training.
+
+import { firstRuns, repeat, runs } from "../api.js";
+import { ago, announce, h, millions, percent, whole } from "../dom.js";
+import { spark } from "../figures/spark.js";
+import { joinIds, link, splitIds, update } from "../route.js";
+
+const POLL = 2000;
+const MOST = 8;
+const SORTS = {
+  name: { text: "Run", by: (run) => run.name, numeric: false },
+  base: { text: "Base", by: (run) => run.base ?? 0 },
+  epochs: { text: "Epochs", by: (run) => run.epochs ?? 0 },
+  accuracy: { text: "Accuracy", by: (run) => run.accuracy ?? -1 },
+  correct: { text: "Correct GCD", by: (run) => run.n_correct ?? -1 },
+  changed: { text: "Changed", by: (run) => run.changed },
+};
+
+export async function runsView(place, { params }, context, signal) {
+  const { body, tag } = await firstRuns();
+  const page = new RunsPage(place, body.runs, params, context);
+  let seen = tag;
+  repeat(
+    async () => {
+      const found = await runs().catch(() => null);
+      if (!found || found.tag === seen) return;
+      seen = found.tag;
+      page.update(found.body.runs);
+    },
+    POLL,
+    signal,
+  );
+}
+
+class RunsPage {
+  constructor(place, found, params, context) {
+    this.found = found;
+    this.query = params.get("q") ?? "";
+    this.sort = params.get("sort") in SORTS ? params.get("sort") : "changed";
+    this.down = params.get("order") ? params.get("order") === "down" : this.sort !== "name";
+    this.chosen = new Set(splitIds(params.get("pick")));
+    this.rows = new Map();
+    this.filter = h("input", {
+      type: "search",
+      id: "filter",
+      placeholder: "base 30, uniform, lstm …",
+      value: this.query,
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => this.type(),
+    });
+    this.count = h("p", { class: "hint", role: "status" });
+    this.compare = h("a", { class: "button", role: "button" });
+    this.body = h("tbody", {});
+    this.heads = h("tr", {});
+    const table = h(
+      "table",
+      { class: "runs" },
+      h("caption", { class: "unseen", text: "Runs" }),
+      h("thead", {}, this.heads),
+      this.body,
+    );
+    place.append(
+      h("div", { class: "hero" }, h("h1", { text: "Runs" }), h("p", { class: "lede" }, this.intro(context))),
+      h("div", { class: "toolbar" }, h("label", { for: "filter", text: "Filter" }), this.filter, this.count, this.compare),
+      table,
+    );
+    this.draw();
+  }
+
+  intro(context) {
+    if (this.found.length === 1 && this.found[0].example) {
+      return [
+        "There are no runs in this folder yet, so here is a bundled example. Train your own with ",
+        h("code", { text: "gcdformer demo" }),
+        context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : null,
+        "; it will appear by itself.",
+      ];
+    }
+    return "Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them.";
+  }
+
+  type() {
+    this.query = this.filter.value;
+    update({ q: this.query });
+    this.draw();
+  }
+
+  update(found) {
+    this.found = found;
+    this.draw();
+  }
+
+  matching() {
+    const words = this.query.toLowerCase().split(/\s+/).filter(Boolean);
+    return this.found.filter((run) => {
+      const text =
+        `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.operands} operands ${run.outcomes} outcomes ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
+      const digits = new Set(text.split(/[^\w.]+/));
+      return words.every((word) => (/^\d+$/.test(word) ? digits.has(word) || run.name.includes(word) : text.includes(word)));
+    });
+  }
+
+  sorted(found) {
+    const { by, numeric = true } = SORTS[this.sort];
+    const sign = this.down ? -1 : 1;
+    return [...found].sort(
+      (one, other) =>
+        sign * (numeric ? by(one) - by(other) : by(one).localeCompare(by(other), "en", { numeric: true })) ||
+        one.name.localeCompare(other.name),
+    );
+  }
+
+  draw() {
+    const top = Math.max(
+      20,
+      ...this.found.flatMap((run) => (run.curve_of === "n_correct" ? run.curve.map(([, value]) => value) : [])),
+    );
+    if (top !== this.top) this.rows.clear();
+    this.top = top;
+    const found = this.sorted(this.matching());
+    this.drawHeads();
+    this.body.replaceChildren(...found.map((run) => this.row(run)));
+    this.count.textContent =
+      found.length === this.found.length
+        ? `${whole(found.length)} run${found.length === 1 ? "" : "s"}`
+        : `${whole(found.length)} of ${whole(this.found.length)} runs`;
+    this.drawCompare();
+  }
+
+  drawHeads() {
+    const head = (key) =>
+      h(
+        "th",
+        {
+          scope: "col",
+          class: `col-${key}`,
+          "aria-sort": key === this.sort ? (this.down ? "descending" : "ascending") : "none",
+        },
+        h("button", { type: "button", onclick: () => this.by(key), text: SORTS[key].text }),
+        key === this.sort ? h("span", { "aria-hidden": "true", text: this.down ? " ↓" : " ↑" }) : null,
+      );
+    this.heads.replaceChildren(
+      h("th", { scope: "col", class: "col-pick" }, h("span", { class: "unseen", text: "Compare" })),
+      head("name"),
+      head("base"),
+      head("epochs"),
+      head("accuracy"),
+      head("correct"),
+      h("th", { scope: "col", class: "col-curve", text: "Course" }),
+      head("changed"),
+    );
+  }
+
+  by(key) {
+    this.down = key === this.sort ? !this.down : key !== "name" && key !== "base";
+    this.sort = key;
+    update({ sort: key, order: this.down ? "down" : "up" });
+    this.draw();
+    this.heads.querySelector(`.col-${key} button`).focus();
+  }
+
+  row(run) {
+    const key = JSON.stringify(run);
+    const kept = this.rows.get(run.id);
+    if (kept?.key === key) return kept.row;
+    const row = run.damaged ? this.damagedRow(run) : this.wholeRow(run);
+    this.rows.set(run.id, { key, row });
+    return row;
+  }
+
+  wholeRow(run) {
+    const pick = h("input", {
+      type: "checkbox",
+      "aria-label": `Compare ${run.name}`,
+      onchange: () => this.pick(run.id, pick),
+    });
+    pick.checked = this.chosen.has(run.id);
+    return h(
+      "tr",
+      { "data-run": run.id, class: run.live ? "is-live" : null },
+      h("td", { class: "col-pick" }, pick),
+      h(
+        "td",
+        { class: "col-name" },
+        h("a", { href: link("run", run.id), text: run.name }),
+        run.live ? h("span", { class: "badge live", text: "training" }) : null,
+        run.example ? h("span", { class: "badge", text: "bundled example" }) : null,
+        h("small", {
+          text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}`,
+        }),
+      ),
+      h("td", { class: "col-base num", "data-label": "base", text: `${run.base}` }),
+      h(
+        "td",
+        { class: "col-epochs num", "data-label": "epochs" },
+        run.epochs ? `${run.epochs}` : "–",
+        run.epochs ? h("small", { text: millions(run.examples) }) : null,
+      ),
+      h("td", { class: "col-accuracy num", "data-label": "accuracy", text: percent(run.accuracy) }),
+      h("td", {
+        class: "col-correct num",
+        "data-label": "correct",
+        text: run.n_correct === null ? "–" : `${run.n_correct}`,
+      }),
+      h("td", { class: "col-curve" }, spark(run.curve, run.curve_of === "n_correct" ? this.top : 100)),
+      h("td", { class: "col-changed", text: ago(run.changed) }),
+    );
+  }
+
+  damagedRow(run) {
+    return h(
+      "tr",
+      { "data-run": run.id, class: "is-damaged" },
+      h("td", { class: "col-pick" }),
+      h(
+        "td",
+        { class: "col-name", colspan: 7 },
+        h("b", { text: run.name }),
+        h("span", { class: "badge bad", text: "damaged" }),
+        h("small", { text: run.damaged }),
+      ),
+    );
+  }
+
+  pick(id, box) {
+    if (box.checked && this.chosen.size >= MOST) {
+      box.checked = false;
+      announce(`At most ${MOST} runs can be compared at once.`);
+    } else if (box.checked) this.chosen.add(id);
+    else this.chosen.delete(id);
+    update({ pick: joinIds(this.chosen) });
+    this.drawCompare();
+  }
+
+  drawCompare() {
+    const enough = this.chosen.size > 1;
+    this.compare.textContent = enough ? `Compare ${this.chosen.size} runs` : "Tick runs to compare";
+    this.compare.classList.toggle("off", !enough);
+    if (enough) this.compare.setAttribute("href", link("compare", null, { runs: joinIds(this.chosen) }));
+    else this.compare.removeAttribute("href");
+    this.compare.setAttribute("aria-disabled", `${!enough}`);
+  }
+}

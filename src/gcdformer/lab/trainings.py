@@ -1,0 +1,130 @@
+"""Trainings started from the page: each a `gcdformer train` in a process of its own, and an ordinary run folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import Field
+
+from gcdformer.config import LARGEST_BASE, OperandLaw, OutcomeLaw, Section
+from gcdformer.errors import UserError
+from gcdformer.experiments.presets import demo
+from gcdformer.training.signals import EXIT_INTERRUPTED
+
+LONGEST_MINUTES = 60
+AT_ONCE = 1
+CORES = os.cpu_count() or 1
+GRACE_SECONDS = 30
+
+
+class TrainingOrder(Section):
+    """What may be chosen on the page; the rest is as in `gcdformer demo`."""
+
+    base: int = Field(420, ge=2, le=LARGEST_BASE, description="base B in which integers are written", strict=True)
+    operands: OperandLaw = Field("log-uniform", description="law of the operands")
+    outcomes: OutcomeLaw = Field("log-uniform", description="law of the GCD")
+    minutes: float = Field(3, gt=0, le=LONGEST_MINUTES, description="when to stop", strict=True)
+    epoch_size: int = Field(50_000, ge=1_000, le=1_000_000, description="examples between two evaluations", strict=True)
+    test_size: int = Field(20_000, ge=1_000, le=100_000, description="pairs in each test set", strict=True)
+    threads: int = Field(CORES, ge=1, le=1024, description="CPU threads", strict=True)
+
+
+@dataclass
+class Training:
+    """One training that was started here."""
+
+    id: str
+    path: Path
+    order: TrainingOrder
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    def to_json(self) -> dict[str, Any]:
+        code = self.process.poll()
+        return {"id": self.id, "running": code is None, "exit_code": code, "stopped": code == EXIT_INTERRUPTED,
+                "error": None if code in (None, 0, EXIT_INTERRUPTED) else self.last_error(), **self.order.model_dump()}
+
+    def last_error(self) -> str:
+        """The last line that the process wrote to its standard error."""
+        self.errors.seek(0)
+        lines = self.errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"ended with code {self.process.returncode}"
+
+
+class Trainings:
+    """Starts, lists and stops trainings, one at a time; all are stopped, and saved, when the lab closes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._found: dict[str, Training] = {}
+
+    def start(self, order: TrainingOrder) -> dict[str, Any]:
+        if order.outcomes == "power":
+            raise UserError("outcomes: 'power' needs an exponent and is for the command line")
+        demo().replace(base=order.base, operands=order.operands, outcomes=order.outcomes)
+        with self._lock:
+            if sum(one.process.poll() is None for one in self._found.values()) >= AT_ONCE:
+                raise Busy("training: one is running already; stop it first")
+            path = self.fresh_folder(f"lab-base-{order.base}")
+            errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the training
+            process = subprocess.Popen(command(order, path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=errors)
+            made = Training(path.name, path, order, process, errors)
+            self._found[made.id] = made
+            return made.to_json()
+
+    def fresh_folder(self, name: str) -> Path:
+        number = 1
+        while (path := self.root / (name if number == 1 else f"{name}-{number}")).exists() or path.name in self._found:
+            number += 1
+        return path
+
+    def list(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [one.to_json() for one in reversed(self._found.values())]
+
+    def stop(self, key: str) -> dict[str, Any]:
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                raise UnknownTraining(f"training: none called '{key[:100]}' was started here")
+            if found.process.poll() is None:
+                found.process.terminate()
+            return found.to_json()
+
+    def close(self) -> None:
+        """Stop what is running; it saves itself. What does not end in time is killed."""
+        with self._lock:
+            for one in self._found.values():
+                if one.process.poll() is None:
+                    one.process.terminate()
+            for one in self._found.values():
+                try:
+                    one.process.wait(GRACE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    one.process.kill()
+                    one.process.wait()
+                one.errors.close()
+
+
+class Busy(UserError):
+    """Only so many trainings at once."""
+
+
+class UnknownTraining(UserError):
+    """No training of that name was started here."""
+
+
+def command(order: TrainingOrder, path: Path) -> list[str]:
+    return [sys.executable, "-m", "gcdformer", "train", "demo", "--quiet", "--out", str(path), "--base", str(order.base),
+            "--operands", order.operands, "--outcomes", order.outcomes, "--max-minutes", str(order.minutes),
+            "--epoch-size", str(order.epoch_size), "--test-size", str(order.test_size),
+            "--threads", str(order.threads)]

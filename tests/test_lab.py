@@ -1,0 +1,200 @@
+"""The lab's API on real run folders: what it tells of runs, epochs and answers; the export; the example."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import gcdformer
+from gcdformer import Run, load_run
+from gcdformer.lab.catalogue import EXAMPLE, Catalogue, sample_lines
+from gcdformer.lab.serve import listen
+from gcdformer.runs.folder import RunFolder
+from lab_process import Lab, make_runs
+from test_report import long_run
+
+
+@pytest.fixture(scope="module")
+def root(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_runs(tmp_path_factory.mktemp("lab-runs"), trained)
+
+
+@pytest.fixture(scope="module")
+def lab(root: Path) -> Iterator[Lab]:
+    lab = Lab(root)
+    yield lab
+    lab.close()
+
+
+def test_runs_are_listed_with_what_they_are(lab: Lab) -> None:
+    found = {run["id"]: run for run in lab.get("/api/runs")["runs"]}
+    assert set(found) == {"tiny", "sweep~gru", "comparison", "long", "damaged"}
+    tiny = found["tiny"]
+    assert (tiny["base"], tiny["operands"], tiny["outcomes"], tiny["epochs"]) == (10, "uniform", "natural", 3)
+    assert tiny["damaged"] is None and not tiny["live"] and [epoch for epoch, _ in tiny["curve"]] == [1, 2, 3]
+    assert "config.toml" in found["damaged"]["damaged"] and found["sweep~gru"]["family"] == "gru"
+    assert len(found["long"]["curve"]) < 60 and found["long"]["curve"][-1][0] == 60
+
+
+def test_a_run_and_its_epochs(lab: Lab, trained: Run) -> None:
+    run = lab.get("/api/runs/tiny")
+    lines = trained.metrics
+    assert run["columns"]["accuracy"] == [line["accuracy"] for line in lines] and run["D"] == [line["D"] for line in lines]
+    assert run["checkpoints"] and set(run["checkpoints"]) <= {1, 2, 3} and run["base_primes"] == [2, 5]
+    for number in (1, 3):
+        epoch = lab.get(f"/api/runs/tiny/epochs/{number}")
+        scores = trained.scores(number)
+        assert epoch["D"] == scores.correct
+        assert {one["k"]: one["prediction"] for one in epoch["f"]} == {k: s.prediction for k, s in scores.by_gcd.items()}
+        for k in (1, 7, 50):
+            assert abs(sum(share for cell, _, share in epoch["cells"] if cell == k) - 1) < 0.01
+            assert gcd(*epoch["examples"][str(k)]) == k
+    assert lab.get("/api/runs/comparison")["has_gcd"] is False
+
+
+def test_unchanged_answers_are_not_sent_again(lab: Lab) -> None:
+    for target in ("/api/runs", "/api/runs/tiny", "/api/runs/tiny/epochs/2"):
+        _, _, headers = lab.request(target)
+        status, body, _ = lab.request(target, headers={"If-None-Match": headers["etag"]})
+        assert status == 304 and not body
+
+
+@pytest.mark.parametrize("name", ["tiny", "sweep~gru"])
+def test_asking_agrees_with_predict(lab: Lab, root: Path, name: str) -> None:
+    run = load_run(root / name.replace("~", "/"))
+    rng = random.Random(name)
+    pairs = [(rng.randint(1, 1000), rng.randint(1, 1000)) for _ in range(12)]
+    predictions = run.predict([a for a, _ in pairs], [b for _, b in pairs]).tolist()
+    for (a, b), prediction in zip(pairs, predictions, strict=True):
+        found = lab.get(f"/api/runs/{name}/ask?a={a}&b={b}")
+        assert found["prediction"] == (prediction if prediction >= 0 else None) and found["truth"] == gcd(a, b)
+        assert found["input"] == ["+", *str(a), "+", *str(b)] and found["reason"]
+        assert [step["chosen"] for step in found["steps"]] == found["output"]
+        assert all(step["likely"][0]["word"] == step["chosen"] for step in found["steps"])
+        assert (found["attention"] is None) == (name != "tiny")
+
+
+def test_any_checkpoint_can_be_asked(lab: Lab, trained: Run) -> None:
+    for epoch in lab.get("/api/runs/tiny")["checkpoints"]:
+        found = lab.get(f"/api/runs/tiny/ask?a=100&b=60&epoch={epoch}")
+        expected = int(trained.predictor(epoch).predict(np.array([100]), np.array([60]))[0])
+        assert found["epoch"] == epoch and found["prediction"] == (expected if expected >= 0 else None)
+    assert "weights" in lab.get("/api/runs/long/ask?a=1&b=1", 400)["error"]
+    assert "only models of task 'gcd'" in lab.get("/api/runs/comparison/ask?a=1&b=1", 400)["error"]
+
+
+def test_surprises_are_pairs_against_the_rules() -> None:
+    lab = Lab(EXAMPLE.parent / "nowhere")
+    try:
+        assert [run["id"] for run in lab.get("/api/runs")["runs"]] == ["example"]
+        for _ in range(5):
+            pair = lab.get("/api/runs/example/surprise")
+            found = lab.get(f"/api/runs/example/ask?a={pair['a']}&b={pair['b']}")
+            assert found["prediction"] != found["rule"] and "the rules say" in found["reason"]
+    finally:
+        lab.close()
+
+
+def test_the_example_is_small_real_and_whole() -> None:
+    run = load_run(EXAMPLE)
+    size = sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file())
+    assert size < 2_000_000 and len(run.metrics) >= 20 and run.metrics[-1]["n_correct"] >= 20
+    for line in run.metrics:
+        assert run.scores(line["epoch"]).correct == line["D"]
+    pairs = run.prediction_tables()["stratified"]
+    a, b = pairs.examples_of(1, 1)[0]
+    assert run.predict([a], [b]).tolist() == [1]
+
+
+def test_bad_questions_are_refused(lab: Lab) -> None:
+    for query in (
+        "a=0&b=1",
+        "a=1",
+        "a=x&b=1",
+        "a=1.5&b=2",
+        "a=1&b=99999999999999999999999",
+        "a=1001&b=5",
+        "a=-3&b=5",
+        "a=1&b=1&epoch=0",
+        "a=1&b=1&epoch=77",
+    ):
+        error = lab.get(f"/api/runs/tiny/ask?{query}", 400)["error"]
+        assert "\n" not in error and len(error) < 200
+    lab.get("/api/runs/tiny/epochs/4", 400)
+    lab.get("/api/runs/tiny/epochs/0", 400)
+    lab.get("/api/runs/nothing", 404)
+
+
+def test_long_metrics_are_sampled_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary checks a bounded number of lines, whatever the run's length."""
+    import gcdformer.lab.catalogue as catalogue
+
+    checked = []
+    real = catalogue.from_text
+    monkeypatch.setattr(catalogue, "from_text", lambda text, where: checked.append(1) or real(text, where))
+    for epochs in (100, 200):
+        run = long_run(tmp_path / str(epochs), epochs)
+        checked.clear()
+        lines = sample_lines(run.folder.metrics_path)
+        assert len(checked) <= 17 and lines[0]["epoch"] == 1 and lines[-1]["epoch"] == epochs
+        epochs_seen = [line["epoch"] for line in lines]
+        assert max(np.diff(epochs_seen)) < epochs / 8
+    found = Catalogue(tmp_path)
+    found.summaries()
+    checked.clear()
+    found.summaries()
+    assert not checked
+
+
+def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
+    run = long_run(tmp_path / "run", 50)
+    with run.folder.metrics_path.open("a") as file:
+        file.write('{"epoch": 51, "st')
+    assert sample_lines(run.folder.metrics_path)[-1]["epoch"] == 50
+
+
+def test_a_run_in_training_is_live(tmp_path: Path, trained: Run) -> None:
+    shutil.copytree(trained.path, tmp_path / "run")
+    catalogue = Catalogue(tmp_path)
+    assert [one["live"] for one in catalogue.summaries()] == [False]
+    with RunFolder(tmp_path / "run").locked():
+        assert [one["live"] for one in catalogue.summaries()] == [True]
+    assert [one["live"] for one in catalogue.summaries()] == [False]
+
+
+def test_the_api_describes_itself(lab: Lab) -> None:
+    found = lab.get("/api/openapi.json")
+    assert {
+        "/api/runs",
+        "/api/runs/{run}",
+        "/api/runs/{run}/epochs/{epoch}",
+        "/api/runs/{run}/ask",
+        "/api/trainings",
+    } <= set(found["paths"])
+    assert all(operation.get("summary") for path in found["paths"].values() for operation in path.values())
+
+
+def test_export(trained: Run, root: Path, tmp_path: Path) -> None:
+    result = gcdformer("lab", trained.path, "--export", tmp_path / "site")
+    assert result.returncode == 0, result.stderr
+    site = tmp_path / "site"
+    assert 'data-source="files"' in (site / "index.html").read_text()
+    assert sorted(path.stem for path in (site / "data" / "epochs").iterdir()) == ["1", "2", "3"]
+    assert json.loads((site / "data" / "run.json").read_text())["checkpoints"] == []
+    again = gcdformer("lab", trained.path, "--export", site)
+    assert again.returncode == 2 and "is there already" in again.stderr
+    many = gcdformer("lab", root, "--export", tmp_path / "other")
+    assert many.returncode == 2 and "holds 5 runs" in many.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        result = gcdformer("lab", tmp_path, "--no-open", "--port", taken.getsockname()[1])
+    assert result.returncode == 2 and "--port" in result.stderr and result.stderr.count("\n") == 1

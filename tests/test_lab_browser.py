@@ -1,0 +1,368 @@
+"""The lab in a real browser, doing what a person does: open, filter, slide, ask, compare, train, share, follow."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ROOT, gcdformer, tiny_config
+from gcdformer import Run, train
+from lab_process import Lab
+from test_report import long_run
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'gcdformer[dev]'")
+CHROMIUM = (
+    os.environ.get("CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium: apt-get install chromium (or set CHROMIUM to a browser's path)"
+)
+PATIENCE = 15_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def lab(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("browser-runs")
+    shutil.copytree(trained.path, folder / "tiny")
+    train(tiny_config(base=7, seed=1, max_epochs=2, keep_checkpoints=5), folder / "other")
+    long_run(folder / "long", 40)
+    shutil.copytree(trained.path, folder / "hurt")
+    (folder / "hurt" / "config.toml").write_text("x")
+    lab = Lab(folder)
+    yield lab
+    lab.close()
+
+
+class Tab:
+    """A page that remembers what went wrong on it."""
+
+    def __init__(self, browser: Any, width: int = 1280, scheme: str = "light") -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
+        self.fetched: list[str] = []
+        self.page.on("request", lambda request: self.fetched.append(request.url))
+
+    def open(self, url: str) -> Any:
+        self.page.goto("about:blank")
+        self.page.goto(url)
+        self.page.wait_for_selector("body[data-ready]")
+        return self.page
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Tab]:
+    tab = Tab(browser)
+    yield tab
+    tab.context.close()
+    assert not tab.problems, tab.problems
+
+
+def count_of(page: Any) -> int:
+    """The epoch the page shows."""
+    return int(page.locator(".epoch-count b").inner_text())
+
+
+def test_filter_and_sort(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url)
+    rows = page.locator(".runs tbody tr")
+    assert rows.count() == 4 and page.locator("tr.is-damaged .badge").inner_text() == "damaged"
+    page.keyboard.press("Tab")
+    page.locator("#filter").press_sequentially("base 7")
+    sync_api.expect(rows).to_have_count(1)
+    assert rows.first.get_attribute("data-run") == "other" and "q=base+7" in page.url
+    page.locator("#filter").fill("uniform")
+    page.get_by_role("button", name="Base").click()
+    assert [row.get_attribute("data-run") for row in rows.all()][0] == "other"
+    page.get_by_role("button", name="Base").click()
+    assert [row.get_attribute("data-run") for row in rows.all()][-1] == "other"
+    page.reload()
+    sync_api.expect(rows).to_have_count(3)
+    assert page.locator("#filter").input_value() == "uniform" and page.locator("th[aria-sort=descending]").count() == 1
+
+
+def test_the_slider_drives_everything(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/run/long")
+    assert count_of(page) == 40
+
+    def state() -> dict[str, str]:
+        names = {"grid": ".grid", "lede": ".lede", "formula": ".formula", "rules": ".rules-card", "event": ".epoch-event"}
+        found = {name: page.locator(selector).first.inner_text() for name, selector in names.items()}
+        found["heat"] = page.locator(".heat canvas").evaluate("canvas => canvas.toDataURL()")
+        found["cursor"] = page.locator(".cursor").first.get_attribute("x1")
+        found["correct"] = str(page.locator(".cell.correct").count())
+        found["powers"] = str(page.locator(".power.correct").count())
+        return found
+
+    late = state()
+    page.locator("#epoch").focus()
+    page.keyboard.press("Home")
+    sync_api.expect(page.locator(".cell.correct")).to_have_count(2)
+    early = state()
+    assert {name for name in late if late[name] == early[name]} <= {"rules"} and early["formula"] == "D = {1, 2}"
+    assert "epoch=1" in page.url
+    page.keyboard.press("ArrowRight")
+    assert count_of(page) == 2
+    page.locator(".panel").first.click(position={"x": 600, "y": 100})
+    assert 10 < count_of(page) < 40
+
+
+def test_play_watches_the_sieve_grow(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/run/long?epoch=1")
+    before = page.locator(".cell.correct").count()
+    page.get_by_role("button", name=re.compile("Play")).click()
+    sync_api.expect(page.locator(".epoch-count b")).to_have_text("40", timeout=30_000)
+    sync_api.expect(page.get_by_role("button", name=re.compile("Play"))).to_be_visible()
+    assert page.locator(".cell.correct").count() > before + 20
+    page.locator("h2").first.click()
+    page.keyboard.press("ArrowLeft")
+    assert count_of(page) == 39
+
+
+def test_hover_links_the_figures(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/run/long?epoch=40")
+    before = page.locator(".heat canvas").evaluate("canvas => canvas.toDataURL()")
+    page.locator(".cell[data-k='24']").hover()
+    assert "Pairs with GCD 24 = 2³ · 3" in page.locator(".detail").inner_text()
+    assert page.locator(".power.divides-k").count() == 4
+    assert page.locator(".heat canvas").evaluate("canvas => canvas.toDataURL()") != before
+    page.locator(".power[data-k='25']").hover()
+    assert (
+        "Pairs with GCD 25" in page.locator(".detail").inner_text()
+        and page.locator(".cell.hovered").get_attribute("data-k") == "25"
+    )
+    page.locator(".heat canvas").hover(position={"x": 300, "y": 200})
+    assert page.locator(".cell.hovered").count() == 1
+    page.locator(".cell[data-k='36']").click()
+    assert "k=36" in page.url
+    page.locator(".cell[data-k='36']").press("ArrowDown")
+    assert page.locator(":focus").get_attribute("data-k") == "46"
+
+
+def test_a_shared_link_shows_the_same(tab: Tab, lab: Lab, browser: Any) -> None:
+    page = tab.open(lab.url + "#/run/long")
+    page.locator("#epoch").fill("9")
+    page.locator(".cell[data-k='20']").click()
+    page.mouse.move(0, 0)
+    sync_api.expect(page.locator(".epoch-count b")).to_have_text("9")
+    url, shown = page.url, page.locator(".grid").inner_text()
+    other = Tab(browser)
+    again = other.open(url)
+    assert count_of(again) == 9 and again.locator(".grid").inner_text() == shown
+    assert again.locator(".cell.chosen").get_attribute("data-k") == "20"
+    other.context.close()
+
+
+def test_ask(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/ask/tiny")
+    expected = lab.get("/api/runs/tiny/ask?a=500&b=250")
+    page.locator("#a").fill("500")
+    page.locator("#b").fill("250")
+    sync_api.expect(page.locator(".reason")).to_have_text(expected["reason"])
+    tokens = page.locator(".operands .token").all_inner_texts()
+    assert tokens == ["+", "5", "0", "0", "+", "2", "5", "0"]
+    assert page.locator(".steps .step").count() == len(expected["steps"]) and "a=500" in page.url
+    page.get_by_text("Attention maps").click()
+    assert page.locator(".attention-group").count() == 3 and page.locator(".heads svg").count() == 6
+    page.locator("#a").fill("12x")
+    assert "Integers from 1 to 1,000" in page.locator("#problem").inner_text()
+    page.locator("#random").click()
+    sync_api.expect(page.locator("#problem")).to_have_text("")
+    before = page.url
+    page.locator("#weights").select_option(index=1)
+    page.wait_for_function("old => location.href !== old", arg=before)
+    page.locator("#surprise").click()
+    page.locator("h1").click()
+    page.keyboard.press("r")
+    page.reload()
+    page.locator(".verdict").wait_for()
+
+
+def test_compare(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url)
+    for name in ("tiny", "other", "long"):
+        page.get_by_label(f"Compare {name}").check()
+    page.get_by_role("button", name="Compare 3 runs").click()
+    page.wait_for_selector("body[data-ready=compare]")
+    assert page.locator("h1").inner_text() == "3 runs compared" and "base (10, 7)" in page.locator(".lede").inner_text()
+    assert page.locator(".panel").first.locator(".curve").count() == 3
+    page.locator(".panel").first.hover(position={"x": 60, "y": 100})
+    assert "epoch" in page.locator(".at-epoch").first.inner_text()
+    page.reload()
+    page.wait_for_selector("h1:has-text('3 runs compared')")
+
+
+def test_damaged_and_missing_runs_say_so(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/run/hurt")
+    assert "damaged" in page.locator("h1").inner_text() and "config.toml" in page.locator(".lede").inner_text()
+    page = tab.open(lab.url + "#/run/none")
+    assert "there is none called" in page.locator(".lede").inner_text()
+    assert all("422" in text or "404" in text for text in tab.problems)
+    tab.problems.clear()
+
+
+def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    process = None
+    try:
+        page = tab.open(lab.url + "#/runs")
+        assert page.locator(".badge").first.inner_text() == "bundled example"
+        words = [
+            "train",
+            "--out",
+            str(tmp_path / "followed"),
+            "--base",
+            "10",
+            "--max",
+            "1000",
+            "--dim",
+            "16",
+            "--heads",
+            "2",
+            "--epoch-size",
+            "8000",
+            "--test-size",
+            "200",
+            "--max-epochs",
+            "400",
+            "--threads",
+            "1",
+            "--quiet",
+        ]
+        process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words])
+        link = page.get_by_role("link", name="followed")
+        link.wait_for(timeout=60_000)
+        page.locator("tr.is-live").wait_for(timeout=60_000)
+        sync_api.expect(page.locator("td.col-epochs").first).not_to_have_text(re.compile("^–"), timeout=60_000)
+        link.click()
+        page.wait_for_selector("body[data-ready=run]")
+        first = count_of(page)
+        page.wait_for_selector(".badge.live")
+        page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))", timeout=60_000)
+        assert count_of(page) > first
+        process.terminate()
+        assert process.wait(60) == 75
+        sync_api.expect(page.locator(".badge.live")).to_have_count(0, timeout=30_000)
+    finally:
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+        tab.page.goto("about:blank")
+        lab.close()
+
+
+def test_train_here(tab: Tab, tmp_path: Path) -> None:
+    lab = Lab(tmp_path, allow_training=True)
+    try:
+        page = tab.open(lab.url + "#/train")
+        page.locator("#base").fill("30")
+        assert "30 = 2 · 3 · 5" in page.locator("form").inner_text()
+        page.locator("#minutes").fill("5")
+        page.locator("#epoch-size").fill("2000")
+        page.locator("#test-size").fill("1000")
+        page.locator("#threads").fill("1")
+        page.get_by_role("button", name="Start training").click()
+        page.locator("[data-state=running]").wait_for()
+        page.get_by_role("button", name="Start training").click()
+        sync_api.expect(page.locator("form .problem")).to_have_text(re.compile("one is running already"))
+        tab.problems.clear()
+        page.locator(".progress").wait_for(timeout=240_000)
+        page.get_by_role("button", name="Stop").click()
+        page.locator("[data-state=stopped]").wait_for(timeout=60_000)
+        page.get_by_role("link", name="Watch the sieve").click()
+        page.wait_for_selector("body[data-ready=run]")
+        assert page.locator("h1").inner_text() == "lab-base-30" and count_of(page) >= 1
+        assert Run(tmp_path / "lab-base-30").config.task.base == 30
+    finally:
+        tab.page.goto("about:blank")
+        lab.close()
+
+
+def test_the_exported_page_works_from_files(tab: Tab, trained: Run, tmp_path: Path) -> None:
+    assert gcdformer("lab", trained.path, "--export", tmp_path / "sub" / "site").returncode == 0
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        page = tab.open(f"http://127.0.0.1:{server.server_address[1]}/sub/site/")
+        page.wait_for_selector("body[data-ready=run]")
+        page.locator("#epoch").focus()
+        page.keyboard.press("Home")
+        assert count_of(page) == 1 and page.locator(".cell").count() == 100
+        assert page.get_by_role("link", name="Ask this model").count() == 0
+        assert not any("/api/" in url for url in tab.fetched)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        pass
+
+
+CONTRAST = (ROOT / "tests" / "lab_contrast.js").read_text()
+UNNAMED = (ROOT / "tests" / "lab_unnamed.js").read_text()
+VIEWS = [
+    "#/runs",
+    "#/run/long?epoch=9&k=24",
+    "#/ask/tiny?a=500&b=250",
+    "#/compare?runs=tiny,other,long",
+    "#/train",
+    "#/paper",
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_every_view_is_legible_named_and_within_the_window(browser: Any, lab: Lab, scheme: str, width: int) -> None:
+    tab = Tab(browser, width, scheme)
+    try:
+        for view in VIEWS:
+            page = tab.open(lab.url + view)
+            page.wait_for_timeout(350)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (view, width)
+            assert page.evaluate(CONTRAST) == [], view
+            assert page.evaluate(UNNAMED) == [], view
+            assert page.locator("h1").count() == 1 and page.locator("html[lang=en]").count() == 1
+        assert all(url.startswith((lab.url, "about:", "data:")) for url in tab.fetched), (
+            "everything comes from the lab itself"
+        )
+        assert not tab.problems
+    finally:
+        tab.context.close()
+
+
+def test_theme_can_be_chosen(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/paper")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(colour)
+    page.get_by_role("button", name="Light or dark colours").click()
+    after = page.evaluate(colour)
+    page.reload()
+    assert before != after == page.evaluate(colour)
