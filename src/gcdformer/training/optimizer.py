@@ -9,6 +9,8 @@ from gcdformer.config import TrainingSection
 from gcdformer.errors import DamagedFile
 from gcdformer.models import Seq2Seq
 
+ADAM = ("step", "exp_avg", "exp_avg_sq")
+
 
 def build_optimizer(model: Seq2Seq, training: TrainingSection, device: torch.device) -> torch.optim.Optimizer:
     """Adam, or AdamW if weights decay; one fused kernel where the device has it."""
@@ -24,12 +26,15 @@ def optimizer_tensors(model: Seq2Seq, optimizer: torch.optim.Optimizer) -> dict[
 
 
 def load_optimizer(model: Seq2Seq, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Set the optimiser's state."""
+    """Set the optimiser's state; names, shapes and types must be those that Adam has for this model."""
     weights = dict(model.named_parameters())
+    if tensors and set(tensors) != {f"{kind}/{name}" for name in weights for kind in ADAM}:
+        raise DamagedFile("optimizer.safetensors: does not hold exactly Adam's state of this model's parameters")
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
-        if name not in weights:
-            raise DamagedFile(f"optimizer.safetensors: '{name}' is not a parameter of this model")
         weight = weights[name]
+        if value.dtype != torch.float32 or value.shape != (() if kind == "step" else weight.shape):
+            raise DamagedFile(f"optimizer.safetensors: '{key}' is {value.dtype} {list(value.shape)}, "
+                              f"which does not fit {list(weight.shape)}")
         place = weight.device if kind != "step" or optimizer.defaults.get("fused") else "cpu"
         optimizer.state[weight][kind] = value.to(place).clone()

@@ -25,8 +25,9 @@ from gcdformer.runs.checkpoint import (
     drop_checkpoints_after,
     load_checkpoint,
     load_weights,
+    recover_checkpoints,
 )
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.folder import RunFolder, versions
 from gcdformer.runs.metrics import keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
@@ -57,11 +58,13 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     with StopRequest() as stop, folder.locked(), view:
         if folder.exists():
             config = agreed_config(folder, config)
+            note_versions(folder, view)
         else:
             try:
                 config = with_horizon(config, problem, device, stop, view)
             except Stopped:
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
+        recover_checkpoints(out)
         found = newest_checkpoint(folder, view)
         model = new_model(config, problem) if found else start_model(config, problem)
         folder.write_config(config)
@@ -111,6 +114,14 @@ def agreed_config(folder: RunFolder, wanted: Config) -> Config:
     return stored.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
 
 
+def note_versions(folder: RunFolder, view: View) -> None:
+    """Say with what the run was made if it was something else: the bits may then differ from an uninterrupted run's."""
+    before, now = folder.read_config()[1], versions()
+    changed = [f"{name} {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]]
+    if changed:
+        view.warn(f"this run was last trained with {'; '.join(changed)}: it goes on, but not bit for bit as before")
+
+
 def new_model(config: Config, problem: Problem) -> Seq2Seq:
     """The model with weights from the seed."""
     return build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
@@ -137,7 +148,7 @@ def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
             problems.append(str(error))
             continue
         for problem in problems:
-            view.note(f"damaged, passed over: {problem}; going on from step {step}")
+            view.warn(f"damaged, passed over: {problem}; going on from step {step}")
         return found
     if problems:
         raise DamagedFile(f"{problems[0]}; no checkpoint of this run is whole")
