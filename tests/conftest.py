@@ -28,6 +28,30 @@ def gcdformer(*words: object, stdin: str | None = None, timeout: float = 300) ->
                           input=stdin, timeout=timeout, check=False)
 
 
+Figures = Callable[[int, str, object, object], None]
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Figures:
+    """Note a figure of the fault suite: row, what, reached, wanted. They are printed as a table at the end."""
+    def note(row: int, what: str, reached: object, wanted: object) -> None:
+        record_property("figure", (row, what, str(reached), str(wanted)))
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures of the fault suite, and what could not run here."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "user_properties")]
+    rows = sorted({tuple(value) for report in reports for name, value in report.user_properties if name == "figure"})
+    if rows:
+        terminalreporter.section("faults: row, what, reached, wanted")
+        for row, what, reached, wanted in rows:
+            terminalreporter.write_line(f"{row:>3}  {what:<76} {reached:<32} {wanted}")
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"not run here: {report.nodeid}: {report.longrepr[2]}")
+
+
 @pytest.fixture
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     return gcdformer
