@@ -27,9 +27,9 @@ from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps
 FULL = os.environ.get("FAULTS") == "full"
 CLOCK = {"seconds", "throughput"}
 PHASES = ("start", "warm-up", "training", "evaluation", "saving", "ended")
-TINY = ["--base", 10, "--max", 1000, "--operands", "uniform", "--outcomes", "natural", "--layers", 1, "--dim", 16, "--heads", 2,
-        "--lr", 3e-3, "--schedule", "constant", "--warmup", 10, "--batch-size", 16, "--epoch-size", 320, "--test-size", 200,
-        "--threads", 1, "--device", "cpu", "--json"]
+TINY = ["--base", 10, "--max", 1000, "--operands", "uniform", "--outcomes", "natural", "--layers", 1, "--dim", 16,
+        "--heads", 2, "--lr", 3e-3, "--schedule", "constant", "--warmup", 10, "--batch-size", 16, "--epoch-size", 320,
+        "--test-size", 200, "--threads", 1, "--device", "cpu", "--json"]
 """With --json no report is written, which would cost more than the training."""
 EPOCH_STEPS = 20
 OFTEN = ["--checkpoint-minutes", 1e-9]
@@ -46,7 +46,7 @@ def count(short: int, full: int) -> int:
 
 def rng_of(name: str) -> random.Random:
     """The same cases every time, unless FAULTS_SEED is set."""
-    return random.Random(f"{name} {os.environ.get('FAULTS_SEED', 0)}")
+    return random.Random(f"{name} {os.environ.get('FAULTS_SEED', '0')}")
 
 
 class Child:
@@ -179,7 +179,8 @@ def fingerprint(path: Path) -> tuple[object, ...]:
     for line in lines:
         run.prediction_tables(line["epoch"])
     last = checkpoint_path(path, checkpoint_steps(path)[-1])
-    hashes = [hashlib.sha256((last / name).read_bytes()).hexdigest() for name in ("model.safetensors", "optimizer.safetensors")]
+    files = [last / "model.safetensors", last / "optimizer.safetensors"]
+    hashes = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return json.dumps(lines), *hashes
 
 

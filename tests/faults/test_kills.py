@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 
 from conftest import Figures
 from faults import EPOCH_STEPS, OFTEN, TINY, Child, count, fingerprint, leftovers, rng_of, run_to_end
+from gcdformer.runs.checkpoint import checkpoint_steps
 
+Whole = tuple[tuple[object, ...], int, float]
 WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 3]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[object, ...], int, float]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """The fingerprint of an uninterrupted run, its file operations, its seconds."""
     folder = tmp_path_factory.mktemp("whole")
     began = time.monotonic()
@@ -23,7 +26,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[object, ...],
     return fingerprint(folder / "run"), child.operations.value, time.monotonic() - began
 
 
-def test_kills_at_random_moments(whole: tuple[tuple[object, ...], int, float], tmp_path: Path, figures: Figures) -> None:
+def test_kills_at_random_moments(whole: Whole, tmp_path: Path, figures: Figures) -> None:
     """Every other kill is by the clock, from outside; the others are at a random file operation, half of a file written."""
     expected, operations, seconds = whole
     rng = rng_of("kills")
@@ -47,7 +50,7 @@ def test_kills_at_random_moments(whole: tuple[tuple[object, ...], int, float], t
     assert (same, killed) == (wanted, wanted) and inside >= 0.3 * wanted
 
 
-def test_three_kills_in_one_epoch(whole: tuple[tuple[object, ...], int, float], tmp_path: Path, figures: Figures) -> None:
+def test_three_kills_in_one_epoch(whole: Whole, tmp_path: Path, figures: Figures) -> None:
     rng = rng_of("three kills")
     wanted, same = count(1, 10), 0
     for number in range(wanted):
@@ -63,11 +66,8 @@ def test_three_kills_in_one_epoch(whole: tuple[tuple[object, ...], int, float], 
     assert same == wanted
 
 
-def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path, whole: tuple[tuple[object, ...], int, float]) -> None:
+def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path, whole: Whole) -> None:
     """A run stopped within its first evaluation saves that step again later; no moment of it leaves no checkpoint."""
-    import signal
-
-    from gcdformer.runs.checkpoint import checkpoint_steps
     words = ["train", *TINY, "--max-epochs", 3, "--out", tmp_path / "run"]
     child = Child(words, tmp_path / "log")
     assert child.wait_for(lambda child: child.phase_name == "evaluation")

@@ -23,6 +23,7 @@ from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, table
 from gcdformer.runs.files import replace_file, require_folder, sha256, writing
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
 from gcdformer.tasks.registry import task_digest
+from gcdformer.tasks.trust import require_trusted
 from gcdformer.version import __version__
 
 HEADER = "# gcdformer run, do not edit; sha256 of all that follows: "
@@ -76,10 +77,12 @@ class RunFolder:
         if not isinstance(made_by, dict):
             raise DamagedFile(f"{self.config_path}: [gcdformer] must be a table")
         try:
-            return Config.parse(tree), made_by
+            config = Config.parse(tree)
         except UserError as error:
             raise DamagedFile(f"{self.config_path}: written by gcdformer {made_by.get('version')}, "
                               f"this is {__version__}: {error}") from None
+        require_trusted(config.task.task, self.config_path)
+        return config, made_by
 
     def metrics(self) -> list[Line]:
         return read_metrics(self.metrics_path)

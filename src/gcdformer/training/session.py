@@ -31,6 +31,7 @@ from gcdformer.runs.folder import RunFolder, versions
 from gcdformer.runs.metrics import keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
+from gcdformer.tasks.trust import trust_task
 from gcdformer.training.device import choose_device
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
@@ -49,6 +50,7 @@ class Outcome:
 
 def train_session(config: Config, out: Path, view: View) -> Outcome:
     """Train a new run in `out`, or go on with the one that is there, until a limit or a signal."""
+    trust_task(config.task.task)
     problem = Problem.of(config)
     device = choose_device(config.machine)
     folder = RunFolder(out)
