@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     verb = words[0] if words and words[0] in VERBS else None
     try:
+        if any("\0" in word for word in words):
+            raise UserError("arguments: none may hold a NUL character")
         with StopRequest() if verb in SAVING else nullcontext():
             args = build_parser(verb).parse_args(words)
             code: int = args.run(args)

@@ -12,7 +12,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from safetensors.torch import load, save
 from torch import Tensor
 
+from gcdformer.config import Config
+from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.models import build_model
 from gcdformer.runs.files import read_folder, recover_folders, remove_folder, replace_folder
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
@@ -89,13 +92,22 @@ def read_state(data: bytes, step: int) -> TrainingState:
     return state
 
 
-def load_weights(module: torch.nn.Module, weights: dict[str, Tensor], source: Path) -> None:
-    """Set a module's weights; names and shapes must agree."""
-    try:
-        module.load_state_dict(weights, strict=True)
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
-        raise UserError(f"{source}: does not fit the run's configuration: {first}") from None
+def check_weights(config: Config, problem: Problem, weights: dict[str, Tensor], source: Path) -> None:
+    """Names, shapes and types must be those of the configuration's model, which is only described here: a configuration
+    that asks for a giant model with a checkpoint of a small one is refused before anything is allocated."""
+    with torch.device("meta"):
+        model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    wanted = model.state_dict()
+    for name in wanted.keys() | weights.keys():
+        have, want = (f"{list(tensors[name].shape)} {tensors[name].dtype}" if name in tensors else "missing"
+                      for tensors in (weights, wanted))
+        if have != want:
+            raise UserError(f"{source}: does not fit the run's configuration: {name[:100]} is {have}, wanted {want}")
+
+
+def load_weights(module: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+    """Set a module's weights, which have been checked."""
+    module.load_state_dict(weights, strict=True)
 
 
 def prune_checkpoints(folder: Path, keep: int, also: set[int]) -> None:

@@ -116,11 +116,12 @@ class Run:
 
         from gcdformer.evaluation.predictor import Predictor
         from gcdformer.models import build_model
-        from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, load_weights
+        from gcdformer.runs.checkpoint import check_weights, checkpoint_path, load_checkpoint, load_weights
         step = self.checkpoint_step(str(checkpoint))
-        problem = self.problem
+        problem, weights = self.problem, load_checkpoint(self.path, step).model
+        check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
         model = build_model(self.config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
-        load_weights(model, load_checkpoint(self.path, step).model, checkpoint_path(self.path, step))
+        load_weights(model, weights)
         place = torch.device(device)
         return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision)
 

@@ -20,6 +20,7 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.runs.checkpoint import (
     Checkpoint,
+    check_weights,
     checkpoint_path,
     checkpoint_steps,
     drop_checkpoints_after,
@@ -68,6 +69,8 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
         recover_checkpoints(out)
         found = newest_checkpoint(folder, view)
+        if found:
+            check_weights(config, problem, found.model, checkpoint_path(out, found.state.step))
         model = new_model(config, problem) if found else start_model(config, problem)
         folder.write_config(config)
         trainer = Trainer(config, problem, model, device, folder, stop, view)
@@ -75,7 +78,7 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         drop_checkpoints_after(out, found.state.step if found else 0)
         folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
         if found:
-            load_weights(model, found.model, checkpoint_path(out, found.state.step))
+            load_weights(model, found.model)
             trainer.restore(found, lines)
         view.started(config, problem, model, trainer.state, trainer.lines)
         reason = trainer.run()
@@ -136,7 +139,9 @@ def start_model(config: Config, problem: Problem) -> Seq2Seq:
     if config.training.init_from is not None:
         source = Run(config.training.init_from)
         step = source.checkpoint_step()
-        load_weights(model, load_checkpoint(source.path, step).model, checkpoint_path(source.path, step))
+        weights = load_checkpoint(source.path, step).model
+        check_weights(config, problem, weights, checkpoint_path(source.path, step))
+        load_weights(model, weights)
     return model
 
 
