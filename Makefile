@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
-.PHONY: demo test lint setup clean
+.PHONY: demo test lint setup clean faults lock audit
 SHELL := /bin/bash
 READY := .venv/.ready
 
@@ -19,6 +19,18 @@ lint: $(READY)
 # One thread a worker: two workers use two cores.
 test: lint
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+
+# The full form of tests/faults with its table of figures; FAULTS_SOAK_MINUTES=0 leaves out the soak of two hours.
+faults: $(READY)
+	FAULTS=full OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests/faults -p no:xdist
+
+# The core install of a release, every file by its hash: pip install --require-hashes -r requirements.lock
+lock: $(READY)
+	bash scripts/lock
+
+# Known vulnerabilities of what the lock names; asks the vulnerability service of the package index.
+audit: $(READY)
+	.venv/bin/pip-audit --requirement requirements.lock --no-deps --disable-pip
 
 clean:
 	rm -rf .venv

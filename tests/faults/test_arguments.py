@@ -7,7 +7,6 @@ import functools
 import io
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -25,7 +24,7 @@ from gcdformer.cli import VERBS, build_parser, main
 SMALL: dict[str, list[object]] = {
     "train": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "describe": ["--no-timing"],
     "demo": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "evaluate": ["--threads", 1],
-    "bench": ["--seconds", 0.05, "--dim", 16, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
+    "bench": ["--seconds", 0.01, "--dim", 132, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
     "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [],
 }
 HUGE = "99999999999999999999999999"
@@ -37,9 +36,11 @@ SOUND = {"alpha": ["0.5", "-1"], "mixture_share": ["0.5"], "repeat_share": ["0.2
          "final_lr_share": ["0.1"], "checkpoint": ["best", "last", "1", "2"], "epoch": ["1", "2"], "members": ["1,2,3", "7"],
          "preset": ["fast", "paper"], "task": ["gcd", "addition", "comparison", "division"]}
 # Flags with which a sound but large value means a long wait or a full disk.
-BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", "2"], "count": ["1", "9"], "test_size": ["100"],
-           "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"], "batch_size": ["1", "16"],
-           "checkpoint_minutes": ["1e-9", "9"], "layers": ["1", "2"], "encoder_layers": ["1", "2"], "decoder_layers": ["2"]}
+BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", "2"], "count": ["1", "9"],
+           "test_size": ["100"], "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"],
+           "batch_size": ["1", "16"], "checkpoint_minutes": ["1e-9", "9"], "layers": ["1", "2"], "encoder_layers": ["2"],
+           "decoder_layers": ["2"]}
+QUICK = [verb for verb in VERBS if verb not in ("bench", "report")]
 ODD_PATHS = ["", "\x00", "x" * 300, "/proc/x", "nowhere", "a file", "."]
 ODD_TASKS = ["x.py:Y", ":", ".py:", "\x00.py:X", "..py:X", "lcm"]
 
@@ -47,10 +48,11 @@ ODD_TASKS = ["x.py:Y", ":", ".py:", "\x00.py:X", "..py:X", "lcm"]
 @st.composite
 def commands(draw: st.DrawFn, run: Path, work: Path) -> tuple[list[str], str]:
     """A verb with some of its flags and positional arguments, at most two of them nonsense; and what standard input says."""
-    verb = draw(st.sampled_from([*VERBS, *VERBS, "train", "predict", "explain", "sample", "describe", "encode", "theory"]))
+    verb = draw(st.sampled_from([*VERBS, *QUICK * 6]))
     verbs = next(a for a in parser_of(verb)._actions if isinstance(a, argparse._SubParsersAction))
     actions = [a for a in verbs.choices[verb]._actions if not isinstance(a, argparse._HelpAction)]
     words = [verb, *map(str, SMALL.get(verb, ["--no-such-flag"]))]
+    places = st.one_of(st.just("a file"), st.integers(0, 10**6).map(lambda n: f"new-{n}"))
     odd = [draw(st.integers(0, 2))]
 
     def value_of(action: argparse.Action) -> str:
@@ -66,7 +68,7 @@ def commands(draw: st.DrawFn, run: Path, work: Path) -> tuple[list[str], str]:
             return draw(st.sampled_from(bounds) if name in BOUNDED else st.one_of(
                 st.sampled_from([*NONSENSE, HUGE]), st.text(max_size=6)))
         if path:
-            return str(run if name in ("run_folder", "run_folders", "init_from") else work / draw(st.sampled_from(["new", "a file"])))
+            return str(run if name in ("run_folder", "run_folders", "init_from") else work / draw(places))
         if action.choices:
             return str(draw(st.sampled_from(list(action.choices))))
         return draw(st.sampled_from(BOUNDED.get(name) or SOUND.get(name) or GOOD))
@@ -111,10 +113,9 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
     monkeypatch.chdir(work)
     codes: Counter[int] = Counter()
     tried: Counter[str] = Counter()
-    took: Counter[str] = Counter()
 
     @settings(max_examples=count(300, 2000), deadline=None, derandomize=True, database=None, print_blob=False,
-              phases=[Phase.generate, Phase.shrink],
+              phases=[Phase.generate],
               suppress_health_check=list(HealthCheck))
     @given(commands(tmp_path / "run", work))
     def every_case(case: tuple[list[str], str]) -> None:
@@ -122,9 +123,7 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
         out, err = io.StringIO(), io.StringIO()
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with redirect_stdout(out), redirect_stderr(err), at_most(120, words):
-            began = time.monotonic()
             code = main(words)
-            took[words[0]] += time.monotonic() - began
         said = err.getvalue()
         assert code in ((0, 2, 3) if words[0] in ("train", "demo") else (0, 2)), (words, code, said)
         assert "Traceback" not in said + out.getvalue()
@@ -135,7 +134,6 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
         tried[words[0]] += 1
 
     every_case()
-    print(took, tried)
     figures(13, f"any arguments to {len(tried)} commands in one process: exit 0, 2 (3: diverged)",
             f"{codes[0]}, {codes[2]} ({codes[3]})", "no other, no traceback")
     assert set(tried) == set(VERBS) and codes[0] > 20 and codes[2] > 20

@@ -15,12 +15,13 @@ from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.stream import BLOCK
 from gcdformer.data.testsets import natural_pairs
+from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.experiments.presets import fast
 from gcdformer.models import flops_per_example
 from gcdformer.numbers.random import Purpose, block_generator
 from gcdformer.training.device import choose_device
-from gcdformer.training.learner import Learner
+from gcdformer.training.learner import Diverged, Learner
 from gcdformer.training.session import start_model
 
 ROUNDS = 5
@@ -35,7 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    result = measure(config_from(args, DEFAULTS), args.seconds)
+    config = config_from(args, DEFAULTS)
+    if config.training.schedule == "cosine" and config.training.horizon is None:
+        config = config.replace(horizon=10**9)
+    try:
+        result = measure(config, args.seconds)
+    except Diverged as error:
+        raise UserError(f"lr: {error}; bench needs a rate at which the model learns") from None
     if args.json:
         print_json(result)
         return 0
