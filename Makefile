@@ -26,11 +26,13 @@ faults: $(READY)
 
 # The core install of a release, every file by its hash: pip install --require-hashes -r requirements.lock
 lock: $(READY)
+	.venv/bin/pip install --quiet --constraint constraints.txt --editable '.[release]'
 	bash scripts/lock
 
 # Known vulnerabilities of what the lock names; asks the vulnerability service of the package index.
 audit: $(READY)
-	.venv/bin/pip-audit --requirement requirements.lock --no-deps --disable-pip
+	.venv/bin/pip install --quiet --constraint constraints.txt --editable '.[release]'
+	.venv/bin/pip-audit --strict --requirement requirements.lock --no-deps --disable-pip
 
 clean:
 	rm -rf .venv

@@ -115,11 +115,11 @@ def read_folder(path: Path, wanted: list[str]) -> dict[str, bytes]:
     """The files of a folder, each checked against SHA256SUMS; `DamagedFile` names the first that fails."""
     sums_path = path / "SHA256SUMS"
     try:
-        lines = sums_path.read_text(encoding="ascii").splitlines()
+        *lines, rest = sums_path.read_bytes().decode("ascii").split("\n")
         sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
         raise DamagedFile(f"{sums_path}: missing or unreadable") from None
-    if set(sums) != set(wanted):
+    if set(sums) != set(wanted) or len(lines) != len(wanted) or rest:
         raise DamagedFile(f"{sums_path}: does not list exactly {', '.join(wanted)}")
     contents: dict[str, bytes] = {}
     for name in wanted:
