@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from gcdformer.errors import UserError
-from gcdformer.training.signals import StopRequest
+from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once
 from gcdformer.version import __version__
 
 VERBS = {
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if any("\0" in word for word in words):
             raise UserError("arguments: none may hold a NUL character")
-        with StopRequest() if verb in SAVING else nullcontext():
+        with ending_at_once() if verb in SAVING else nullcontext():
             args = build_parser(verb).parse_args(words)
             code: int = args.run(args)
             sys.stdout.flush()
@@ -89,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = one_line(str(error.filename or "system"))
         print(f"gcdformer: {where}: {one_line(error.strerror or str(error))}", file=sys.stderr)
         return 2
+    except Interrupted as stop:
+        print(f"gcdformer: interrupted by {stop} while nothing was being trained; the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         print("gcdformer: interrupted", file=sys.stderr)
         return 130

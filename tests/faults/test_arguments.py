@@ -130,7 +130,7 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
         tried[words[0]] += 1
 
     for verb in VERBS:
-        cases = SLOW.get(verb, 29) * count(1, 5)
+        cases = SLOW.get(verb, 29) * count(1, 3)
         bounds = settings(max_examples=cases, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
                           suppress_health_check=list(HealthCheck))
         bounds(given(commands(verb, tmp_path / "run", work))(one_case))()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -12,39 +11,44 @@ from conftest import Figures
 from faults import EPOCH_STEPS, OFTEN, TINY, Child, count, fingerprint, leftovers, rng_of, run_to_end
 from gcdformer.runs.checkpoint import checkpoint_steps
 
-Whole = tuple[tuple[object, ...], int, float]
+Whole = tuple[tuple[object, ...], int]
 WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 3]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    """The fingerprint of an uninterrupted run, its file operations, its seconds."""
+    """The fingerprint of an uninterrupted run, and its file operations."""
     folder = tmp_path_factory.mktemp("whole")
-    began = time.monotonic()
     child = Child([*WORDS, "--out", folder / "run"], folder / "log")
     assert child.wait() == 0, child.output()
-    return fingerprint(folder / "run"), child.operations.value, time.monotonic() - began
+    return fingerprint(folder / "run"), child.operations.value
 
 
 def test_kills_at_random_moments(whole: Whole, tmp_path: Path, figures: Figures) -> None:
-    """Every other kill is by the clock, from outside; the others are at a random file operation, half of a file written."""
-    expected, operations, seconds = whole
+    """Every other kill comes from outside, some milliseconds after a random step; the others are at a random file
+    operation, half of a file written."""
+    expected, operations = whole
     rng = rng_of("kills")
     wanted, same, inside, killed = count(5, 50), 0, 0, 0
-    for number in range(wanted):
+    for number in range(2 * wanted):
         words = [*WORDS, "--out", tmp_path / f"run-{number}"]
         if number % 2:
             child = Child(words, tmp_path / f"log-{number}", die_at=rng.randrange(1, operations))
         else:
             child = Child(words, tmp_path / f"log-{number}")
-            child.wait_for(lambda child: child.phase_name != "start")
-            child.process.join(rng.random() * seconds * 0.7)
+            last = rng.randrange(3 * EPOCH_STEPS)
+            child.wait_for(lambda child, last=last: child.step.value >= last)
+            child.process.join(rng.random() * 0.02)
             child.process.kill()
-        killed += child.wait() == -9
+        if child.wait() != -9:
+            continue  # it had ended before the kill came
+        killed += 1
         inside += child.phase_name == "saving"
         run_to_end(words, tmp_path / f"log-{number}")
         same += fingerprint(tmp_path / f"run-{number}") == expected
         assert not leftovers(tmp_path / f"run-{number}")
+        if killed == wanted:
+            break
     figures(1, "kill -9 at random moments, then identical", f"{same} of {killed}", f"{wanted} of {wanted}")
     figures(1, "of them inside a checkpoint write", f"{inside} of {killed}", "at least 30 %")
     assert (same, killed) == (wanted, wanted) and inside >= 0.3 * wanted

@@ -6,18 +6,41 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 EXIT_INTERRUPTED = 75
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
-class StopRequest:
-    """Remembers the first signal, while entered. An inner one takes over what an outer one has received: the command
-    line enters one before torch is loaded, so that no moment of a start is without."""
+class Interrupted(BaseException):
+    """A signal came while nothing was being trained."""
 
-    _entered: ClassVar[list[StopRequest]] = []
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Signals raise `Interrupted`, until a `StopRequest` takes over: from a verb's first moment to its training, and after
+    it, there is nothing to save, and loading torch may take long."""
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(signal.Signals(number).name)
+
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for name in SIGNALS:
+            before[name] = signal.signal(name, end)
+    except ValueError:
+        pass  # not the main thread
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+class StopRequest:
+    """Remembers the first signal, while entered."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -29,14 +52,10 @@ class StopRequest:
                 self._before[name] = signal.signal(name, self._handle)
         except ValueError:
             pass  # not the main thread (a notebook's worker): signals stay as they are
-        if self._entered:
-            self.received = self.received or self._entered[-1].received
-        self._entered.append(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self._entered.remove(self)
         for name, handler in self._before.items():
             signal.signal(name, handler)
 
