@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
-.PHONY: demo test scale lint setup clean
+.PHONY: demo test scale faults lock audit lint setup clean
 SHELL := /bin/bash
 READY := .venv/.ready
 
@@ -23,6 +23,20 @@ test: lint
 # Ray and torchrun under faults: minutes, one process at a time.
 scale: $(READY)
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m scale tests/test_ray.py tests/test_distributed.py
+
+# The full form of tests/faults with its table of figures; FAULTS_SOAK_MINUTES=0 leaves out the soak of two hours.
+faults: $(READY)
+	FAULTS=full OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests/faults -p no:xdist
+
+# The core install of a release, every file by its hash: pip install --require-hashes -r requirements.lock
+lock: $(READY)
+	.venv/bin/pip install --quiet --constraint constraints.txt --editable '.[release]'
+	bash scripts/lock
+
+# Known vulnerabilities of what the lock names; asks the vulnerability service of the package index.
+audit: $(READY)
+	.venv/bin/pip install --quiet --constraint constraints.txt --editable '.[release]'
+	.venv/bin/pip-audit --strict --requirement requirements.lock --no-deps --disable-pip
 
 clean:
 	rm -rf .venv

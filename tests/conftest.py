@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,41 @@ def gcdformer(*words: object, stdin: str | None = None, timeout: float = 300) ->
     """Run the command line in a process of its own."""
     return subprocess.run([sys.executable, "-m", "gcdformer", *map(str, words)], capture_output=True, text=True,
                           input=stdin, timeout=timeout, check=False)
+
+
+Figures = Callable[[int, str, object, object], None]
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Figures:
+    """Note a figure of the fault suite: row, what, reached, wanted. They are printed as a table at the end."""
+    def note(row: int, what: str, reached: object, wanted: object) -> None:
+        record_property("figure", (row, what, str(reached), str(wanted)))
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures of the fault suite, and what could not run here."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "user_properties")]
+    rows = sorted({tuple(value) for report in reports for name, value in report.user_properties if name == "figure"})
+    if rows:
+        terminalreporter.section("faults: row, what, reached, wanted")
+        for row, what, reached, wanted in rows:
+            terminalreporter.write_line(f"{row:>3}  {what:<76} {reached:<32} {wanted}")
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"not run here: {report.nodeid}: {report.longrepr[2]}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests remember trusted tasks in a folder of their own, not in the user's."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    os.environ.pop("XDG_STATE_HOME")
+    if before is not None:
+        os.environ["XDG_STATE_HOME"] = before
 
 
 @pytest.fixture

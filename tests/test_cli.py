@@ -190,6 +190,8 @@ BAD = [
     ["report", RUN, "--figures", "pyproject.toml"],
     ["train", "--out", "/proc/x", "--max-epochs", 1], ["predict", RUN, 1, 1, "--checkpoint", "\u00b2"],
     ["train", "--out", "pyproject.toml", "--max-epochs", 1], ["train", "--out", "x", "--threads", 0],
+    ["train", "--out", "x", "--max-epochs", 1, "--base", 10, "--positions", 3], ["describe", "--base", 10, "--positions", 3],
+    ["bench", "--schedule", "cosine", "--warmup", 9, "--horizon", 3], ["encode", "--base", 10, "5\0"],
     ["train", "--out", "x", "--max-minutes", -1], ["train", "--out", "x", "--init-from", "nowhere", "--max-epochs", 1],
 ]
 

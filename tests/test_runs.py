@@ -45,8 +45,10 @@ def test_a_flipped_bit_is_noticed(copy: Path, pattern: str) -> None:
 
 def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    for step in (10, 20, 30):
-        append_metrics(path, {"step": step, "loss": 0.1 + 0.2})
+    lines = [{"epoch": epoch, "step": 10 * epoch, "examples": 160 * epoch, "loss": 0.1 + 0.2, "accuracy": 50.0,
+              "seconds": 1.0 * epoch, "throughput": None} for epoch in (1, 2, 3)]
+    for line in lines:
+        append_metrics(path, line)
     with path.open("a") as file:
         file.write(to_text({"step": 40})[:9])
     assert [line["step"] for line in read_metrics(path)] == [10, 20, 30]
@@ -54,7 +56,7 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     assert [line["step"] for line in keep_metrics(path, 2)] == [10, 20]
     with pytest.raises(DamagedFile, match="2 whole lines"):
         keep_metrics(path, 3)
-    assert path.read_text() == to_text({"step": 10, "loss": 0.1 + 0.2}) + to_text({"step": 20, "loss": 0.1 + 0.2})
+    assert path.read_text() == to_text(lines[0]) + to_text(lines[1])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "3", '{"sha256": 5}', "[" * 5000, '{"a": 1, "sha256": "0"}'])

@@ -11,9 +11,11 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NoReturn
 
 from gcdformer.errors import UserError
+from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once
 from gcdformer.version import __version__
 
 VERBS = {
@@ -33,6 +35,9 @@ VERBS = {
     "describe": "parameters, lengths, FLOPs and time of a configuration",
     "bench": "throughput of sampling, training and evaluation on this machine",
 }
+
+SAVING = ("demo", "train")
+"""Verbs that save when a signal asks them to stop, from their first moment."""
 
 CODES = ("exit codes: 0 done; 2 bad input; 3 the loss diverged (the last good checkpoint is kept); "
          "75 stopped by Ctrl-C, SIGTERM or SIGUSR1, saved: the same command goes on")
@@ -61,23 +66,35 @@ def build_parser(verb: str | None) -> Parser:
     return parser
 
 
+def one_line(text: str) -> str:
+    """Without line breaks, and without what a terminal would obey: names in files may come from anyone."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     verb = words[0] if words and words[0] in VERBS else None
     try:
-        args = build_parser(verb).parse_args(words)
-        code: int = args.run(args)
-        sys.stdout.flush()
-        return code
+        if any("\0" in word for word in words):
+            raise UserError("arguments: none may hold a NUL character")
+        with ending_at_once() if verb in SAVING else nullcontext():
+            args = build_parser(verb).parse_args(words)
+            code: int = args.run(args)
+            sys.stdout.flush()
+            return code
     except UserError as error:
-        print(f"gcdformer: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"gcdformer: {one_line(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; say no more
         return 0
     except OSError as error:
-        print(f"gcdformer: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        where = one_line(str(error.filename or "system"))
+        print(f"gcdformer: {where}: {one_line(error.strerror or str(error))}", file=sys.stderr)
         return 2
+    except Interrupted as stop:
+        print(f"gcdformer: interrupted by {stop} while nothing was being trained; the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         print("gcdformer: interrupted", file=sys.stderr)
         return 130

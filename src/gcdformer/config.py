@@ -285,12 +285,13 @@ def describe_validation(error: ValidationError) -> str:
     if first["type"] == "value_error":
         return message
     field = f"{path} ({flags[path]})" if path in flags else path
-    return f"{field}: {message[0].lower()}{message[1:]}, got {first['input']!r}"
+    got = repr(first["input"])
+    return f"{field}: {message[0].lower()}{message[1:]}, got {got if len(got) <= 100 else got[:100] + '…'}"
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
     """TOML text as a tree; a `UserError` names the source and the place."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # beside its own errors: integers too long, brackets too deep
         raise UserError(f"{source}: not TOML: {error}") from None

@@ -24,7 +24,7 @@ from gcdformer.experiments.presets import fast
 from gcdformer.models import flops_per_example
 from gcdformer.numbers.random import Purpose, block_generator
 from gcdformer.training.device import choose_device, chosen_threads
-from gcdformer.training.learner import Learner
+from gcdformer.training.learner import Diverged, Learner
 from gcdformer.training.session import start_model
 
 ROUNDS = 5
@@ -43,9 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, DEFAULTS)
+    if config.training.schedule == "cosine" and config.training.horizon is None:
+        config = config.replace(horizon=10**9)
     if args.full:
         return full(args)
-    result = measure(config, args.seconds)
+    try:
+        result = measure(config, args.seconds)
+    except Diverged as error:
+        raise UserError(f"lr: {error}; bench needs a rate at which the model learns") from None
     if args.json:
         print_json(result)
         return 0

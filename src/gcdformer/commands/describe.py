@@ -9,6 +9,7 @@ import numpy as np
 from gcdformer.commands.options import add_config_flags, add_json, add_preset, config_from, print_json
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
+from gcdformer.errors import UserError
 
 TIMED_PARAMETERS = 60_000_000
 
@@ -40,8 +41,12 @@ def run(args: argparse.Namespace) -> int:
     }
     if not args.no_timing and parameters <= TIMED_PARAMETERS:
         from gcdformer.training.device import choose_device
+        from gcdformer.training.learner import Diverged
         from gcdformer.training.session import measure_speed
-        step, test = measure_speed(config, problem, choose_device(config.machine), seconds=2.0)
+        try:
+            step, test = measure_speed(config, problem, choose_device(config.machine), seconds=2.0)
+        except Diverged as error:
+            raise UserError(f"lr: {error}; its speed cannot be measured, use --no-timing or a lower rate") from None
         facts["seconds_per_epoch"] = step * config.training.steps_per_epoch + test
     if args.json:
         print_json(facts)

@@ -10,6 +10,7 @@ from typing import Any
 from gcdformer.config import Config, Leaf, config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.presets import PRESETS, preset
+from gcdformer.tasks.trust import trust_task
 
 BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
 
@@ -74,6 +75,8 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 def config_from(args: argparse.Namespace, start: Config | None = None) -> Config:
     """The preset (or `start`) with the flags applied. A limit of epochs or minutes replaces the preset's."""
     leaves = given(args)
+    if "task" in leaves:
+        trust_task(leaves["task"])
     if {"max_epochs", "max_minutes"} & set(leaves):
         leaves = {"max_epochs": None, "max_minutes": None} | leaves
     return (start or preset(getattr(args, "preset", None) or "fast")).replace(**leaves)

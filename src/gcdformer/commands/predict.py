@@ -102,13 +102,16 @@ def read_words(words: list[str], arity: int) -> Integers:
 def read_csv(arity: int) -> Integers:
     """Rows of `arity` integers from standard input; a first row that is no number is taken for a header."""
     rows: list[list[int]] = []
-    for number, cells in enumerate(csv.reader(sys.stdin), 1):
-        if not cells or (number == 1 and not any(cell.strip().lstrip("+-").isdigit() for cell in cells)):
-            continue
-        if len(cells) != arity:
-            raise UserError(f"standard input line {number}: {arity} integers, got {len(cells)} cells")
-        rows.append([parse_integer(cell.strip(), f"standard input line {number}", 1, LARGEST_INTEGER)
-                     for cell in cells])
+    try:
+        for number, cells in enumerate(csv.reader(sys.stdin), 1):
+            if not cells or (number == 1 and not any(cell.strip().lstrip("+-").isdigit() for cell in cells)):
+                continue
+            if len(cells) != arity:
+                raise UserError(f"standard input line {number}: {arity} integers, got {len(cells)} cells")
+            rows.append([parse_integer(cell.strip(), f"standard input line {number}", 1, LARGEST_INTEGER)
+                         for cell in cells])
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError(f"standard input: not CSV text: {error}") from None
     if not rows:
         raise UserError("standard input: no rows; each is the operands, separated by commas")
     return np.array(rows, dtype=np.int64)

@@ -58,7 +58,11 @@ class Problem:
             if largest > LARGEST_INTEGER:
                 raise UserError(f"max: {maximum} is too large for task '{task.name}': its {side} reach "
                                 f"{largest}, above 2^62")
-        return cls(task, base, maximum, OPERAND_LAWS[config.data.operands], pair_law(config.data, maximum))
+        problem = cls(task, base, maximum, OPERAND_LAWS[config.data.operands], pair_law(config.data, maximum))
+        positions, longest = config.model.positions, max(problem.longest_input, problem.longest_target)
+        if positions is not None and positions < longest:
+            raise UserError(f"positions: at least {longest} for this task, base and max, got {positions}")
+        return problem
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -144,4 +144,5 @@ class Predictor:
             with autocast(self.precision, self.device):
                 total += float(sequence_loss(self.model, inputs, targets, reduction="sum"))
             tokens += int((batch.target_lengths - 1).sum())
+            self.on_batch(0)
         return total / tokens

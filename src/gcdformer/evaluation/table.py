@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 UNREADABLE = int(np.iinfo(np.int64).min)
 EXAMPLES_PER_CELL = 3
+SMALL, MOST_PACKED = 50_000_000, 50
+"""Bytes a file may always unpack to, and how many times its size beyond that: ours reach 5."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,25 @@ def tables_from_bytes(data: bytes, source: str) -> dict[str, PredictionTable]:
     fields = list(PredictionTable.__dataclass_fields__)
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            unpacked = sum(member.file_size for member in archive.zip.infolist())
+            if unpacked > max(SMALL, MOST_PACKED * len(data)):
+                raise ValueError(f"{unpacked} bytes when unpacked")
             names = sorted({key.rpartition(".")[0] for key in archive.files})
             tables = {name: PredictionTable(*(archive[f"{name}.{field}"] for field in fields)) for name in names}
     except Exception as error:  # whatever a damaged archive makes zipfile, zlib or numpy say
-        raise DamagedFile(f"{source}: not a prediction table: {type(error).__name__}: {error}") from None
-    for table in tables.values():
-        columns = [getattr(table, field) for field in fields]
-        if (any(c.dtype != np.int64 or c.ndim != 1 for c in columns) or len({len(c) for c in columns[:3]}) != 1
-                or len({len(c) for c in columns[3:]}) != 1
-                or (len(table.example_row) and not 0 <= table.example_row.min() <= table.example_row.max()
-                    < len(table.gcd))):
-            raise DamagedFile(f"{source}: its prediction table has columns of the wrong kind")
+        raise DamagedFile(f"{source}: not a prediction table: {type(error).__name__}: {str(error)[:100]}") from None
+    if not all(map(is_sound, tables.values())):
+        raise DamagedFile(f"{source}: its prediction table has columns of the wrong kind")
     return tables
+
+
+def is_sound(table: PredictionTable) -> bool:
+    """Integers of the right lengths, rows in order, counts and GCD positive, examples of rows that are there."""
+    columns = list(table.arrays("").values())
+    if (any(c.dtype != np.int64 or c.ndim != 1 for c in columns) or len({len(c) for c in columns[:3]}) != 1
+            or len({len(c) for c in columns[3:]}) != 1 or not len(table.gcd)):
+        return False
+    k, value, row = table.gcd, table.prediction, table.example_row
+    ordered = (k[1:] > k[:-1]) | ((k[1:] == k[:-1]) & (value[1:] > value[:-1]))
+    return bool(ordered.all() and k[0] >= 1 and table.count.min() >= 1
+                and ((row >= 0) & (row < len(k))).all())

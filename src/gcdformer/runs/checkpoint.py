@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from pydantic import ConfigDict, Field, TypeAdapter
 from safetensors.torch import load, save
 from torch import Tensor
 
+from gcdformer.config import Config
+from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.models import build_model
 from gcdformer.runs.checkpoint_names import checkpoint_path as checkpoint_path
 from gcdformer.runs.checkpoint_names import checkpoint_steps as checkpoint_steps
-from gcdformer.runs.files import read_folder, remove_folder, replace_folder
+from gcdformer.runs.files import read_folder, recover_folders, remove_folder, replace_folder
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
+Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass
 class TrainingState:
     """Where a run stands: with the weights and the optimiser, all that the next step depends on."""
 
-    step: int = 0
-    evaluations: int = 0
-    seconds: float = 0.0
+    __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)
+    step: Count = 0
+    evaluations: Count = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
     loss_sum: float = 0.0
-    loss_count: int = 0
+    loss_count: Count = 0
+
+
+STATE = TypeAdapter(TrainingState)
 
 
 @dataclass(frozen=True)
@@ -55,22 +64,42 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
     path = checkpoint_path(folder, step)
     contents = read_folder(path, FILES)
     try:
-        model = load(contents["model.safetensors"])
-        optimizer = load(contents["optimizer.safetensors"])
-        values = json.loads(contents["state.json"])
-        state = TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
+        name = "state.json"
+        state = read_state(contents[name], step)
+        name = "model.safetensors"
+        model = load(contents[name])
+        name = "optimizer.safetensors"
+        optimizer = load(contents[name])
     except Exception as error:  # right checksums but not our content
-        raise DamagedFile(f"{path}: not a checkpoint: {type(error).__name__}") from None
+        reason = str(error).splitlines()[0][:100] if str(error) else ""
+        raise DamagedFile(f"{path / name}: not a checkpoint's: {type(error).__name__}: {reason}") from None
     return Checkpoint(model, optimizer, state)
 
 
-def load_weights(module: torch.nn.Module, weights: dict[str, Tensor], source: Path) -> None:
-    """Set a module's weights; names and shapes must agree."""
-    try:
-        module.load_state_dict(weights, strict=True)
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
-        raise UserError(f"{source}: does not fit the run's configuration: {first}") from None
+def read_state(data: bytes, step: int) -> TrainingState:
+    state, given = STATE.validate_json(data), json.loads(data)
+    missing = [field.name for field in fields(TrainingState) if field.name not in given]
+    if missing or state.step != step:
+        raise ValueError(f"it lacks {', '.join(missing)}" if missing else f"it is of step {state.step}")
+    return state
+
+
+def check_weights(config: Config, problem: Problem, weights: dict[str, Tensor], source: Path) -> None:
+    """Names, shapes and types must be those of the configuration's model, which is only described here: a configuration
+    that asks for a giant model with a checkpoint of a small one is refused before anything is allocated."""
+    with torch.device("meta"):
+        model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    wanted = model.state_dict()
+    for name in wanted.keys() | weights.keys():
+        have, want = (f"{list(tensors[name].shape)} {tensors[name].dtype}" if name in tensors else "missing"
+                      for tensors in (weights, wanted))
+        if have != want:
+            raise UserError(f"{source}: does not fit the run's configuration: {name[:100]} is {have}, wanted {want}")
+
+
+def load_weights(module: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+    """Set a module's weights, which have been checked."""
+    module.load_state_dict(weights, strict=True)
 
 
 def prune_checkpoints(folder: Path, keep: int, also: set[int]) -> None:
@@ -82,9 +111,12 @@ def prune_checkpoints(folder: Path, keep: int, also: set[int]) -> None:
 
 
 def drop_checkpoints_after(folder: Path, step: int) -> None:
-    """Remove damaged checkpoints that were passed over, and what an interrupted save or removal left behind."""
+    """Remove damaged checkpoints that were passed over."""
     for later in checkpoint_steps(folder):
         if later > step:
             remove_folder(checkpoint_path(folder, later))
-    for left in (folder / "checkpoints").glob(".step-*"):
-        shutil.rmtree(left, ignore_errors=True)
+
+
+def recover_checkpoints(folder: Path) -> None:
+    """Finish or undo a save or a removal that a kill interrupted; only for the process that holds the run."""
+    recover_folders(folder / "checkpoints", FILES)

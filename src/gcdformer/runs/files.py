@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gcdformer.errors import DamagedFile, UserError
@@ -12,6 +14,16 @@ from gcdformer.errors import DamagedFile, UserError
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A disk that is full, read-only or gone is not a defect: one line names the file and says what is left."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}; what was saved before is whole, "
+                        "the same command goes on from it when this is mended") from error
 
 
 def sync_folder(path: Path) -> None:
@@ -24,7 +36,9 @@ def sync_folder(path: Path) -> None:
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
+    """Write a new file; a link in its place is removed, not followed."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -33,51 +47,79 @@ def write_synced(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write beside, sync, rename."""
     beside = path.with_name(f".{path.name}.new")
-    try:
-        write_synced(beside, data)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    with writing(path):
+        try:
+            write_synced(beside, data)
+            beside.replace(path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
 
 
 def replace_folder(path: Path, files: dict[str, bytes]) -> None:
-    """Write a folder with its SHA256SUMS beside, sync, rename; a folder of that name is replaced."""
+    """Write a folder with its SHA256SUMS beside, sync, rename; a folder of that name is replaced.
+
+    A process killed between taking the old folder away and putting the new one in its place leaves both, whole and
+    hidden: `recover_folders` brings one back.
+    """
     beside = path.with_name(f".{path.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    try:
-        beside.mkdir(parents=True)
-        sums = "".join(f"{sha256(data)}  {name}\n" for name, data in files.items())
-        for name, data in {**files, "SHA256SUMS": sums.encode()}.items():
-            write_synced(beside / name, data)
-        sync_folder(beside)
-        if path.exists():
-            remove_folder(path)
-        beside.replace(path)
-    except OSError:
+    sums = "".join(f"{sha256(data)}  {name}\n" for name, data in files.items())
+    with writing(path):
         shutil.rmtree(beside, ignore_errors=True)
-        raise
-    sync_folder(path.parent)
+        try:
+            beside.mkdir(parents=True)
+            for name, data in {**files, "SHA256SUMS": sums.encode()}.items():
+                write_synced(beside / name, data)
+            sync_folder(beside)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        doomed = hide_folder(path) if path.exists() else None
+        beside.replace(path)
+        sync_folder(path.parent)
+        if doomed is not None:
+            shutil.rmtree(doomed, ignore_errors=True)
 
 
-def remove_folder(path: Path) -> None:
-    """Take a folder out of sight first, so that a half-removed one is never taken for a whole one."""
+def hide_folder(path: Path) -> Path:
+    """Take a folder out of sight, so that a half-removed one is never taken for a whole one; where it is now."""
     doomed = path.with_name(f".{path.name}.old")
     shutil.rmtree(doomed, ignore_errors=True)
     path.replace(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+    return doomed
+
+
+def remove_folder(path: Path) -> None:
+    shutil.rmtree(hide_folder(path), ignore_errors=True)
+
+
+def recover_folders(parent: Path, wanted: list[str]) -> None:
+    """Undo what a kill left half done: a whole hidden folder takes its place if that is empty; the rest is removed."""
+    for suffix in (".new", ".old"):
+        for hidden in sorted(parent.glob(f".*{suffix}")):
+            place = parent / hidden.name.removeprefix(".").removesuffix(suffix)
+            try:
+                read_folder(hidden, wanted)
+                whole = not place.exists()
+            except DamagedFile:
+                whole = False
+            if whole:
+                with writing(place):
+                    hidden.replace(place)
+            else:
+                shutil.rmtree(hidden, ignore_errors=True)
 
 
 def read_folder(path: Path, wanted: list[str]) -> dict[str, bytes]:
     """The files of a folder, each checked against SHA256SUMS; `DamagedFile` names the first that fails."""
     sums_path = path / "SHA256SUMS"
     try:
-        lines = sums_path.read_text(encoding="ascii").splitlines()
+        *lines, rest = sums_path.read_bytes().decode("ascii").split("\n")
         sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
         raise DamagedFile(f"{sums_path}: missing or unreadable") from None
-    if set(sums) != set(wanted):
+    if set(sums) != set(wanted) or len(lines) != len(wanted) or rest:
         raise DamagedFile(f"{sums_path}: does not list exactly {', '.join(wanted)}")
     contents: dict[str, bytes] = {}
     for name in wanted:

@@ -11,6 +11,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ import numpy as np
 from gcdformer.config import Config, parse_toml
 from gcdformer.errors import DamagedFile, InUse, UserError
 from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
-from gcdformer.runs.files import replace_file, require_folder, sha256
+from gcdformer.runs.files import replace_file, require_folder, sha256, writing
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
 from gcdformer.tasks.registry import task_digest
+from gcdformer.tasks.trust import require_trusted
 from gcdformer.version import __version__
 
 HEADER = "# gcdformer run, do not edit; sha256 of all that follows: "
@@ -49,7 +51,7 @@ class RunFolder:
 
     def write_config(self, config: Config) -> None:
         """The configuration, what made it, and a checksum of both."""
-        made_by = {"version": __version__, "python": platform.python_version(), "numpy": np.__version__}
+        made_by = {**versions(), "python": platform.python_version()}
         digest = task_digest(config.task.task)
         if digest:
             made_by["task_sha256"] = digest
@@ -72,7 +74,15 @@ class RunFolder:
                               "start a new run to change it")
         tree = parse_toml(body, str(self.config_path))
         made_by = tree.pop("gcdformer", {})
-        return Config.parse(tree), made_by
+        if not isinstance(made_by, dict):
+            raise DamagedFile(f"{self.config_path}: [gcdformer] must be a table")
+        try:
+            config = Config.parse(tree)
+        except UserError as error:
+            raise DamagedFile(f"{self.config_path}: written by gcdformer {made_by.get('version')}, "
+                              f"this is {__version__}: {error}") from None
+        require_trusted(config.task.task, self.config_path)
+        return config, made_by
 
     def metrics(self) -> list[Line]:
         return read_metrics(self.metrics_path)
@@ -81,7 +91,8 @@ class RunFolder:
         """Save the tables of an epoch; returns the file's SHA-256, which goes into the metrics line."""
         data = tables_to_bytes(dict(tables))
         path = self.predictions_path(epoch)
-        path.parent.mkdir(exist_ok=True)
+        with writing(path):
+            path.parent.mkdir(exist_ok=True)
         replace_file(path, data)
         return sha256(data)
 
@@ -99,7 +110,10 @@ class RunFolder:
             raise DamagedFile(f"{path}: missing or unreadable") from None
         if sha256(data) != line.get("predictions_sha256"):
             raise DamagedFile(f"{path}: does not match its checksum")
-        return tables_from_bytes(data, str(path))
+        tables = tables_from_bytes(data, str(path))
+        if set(tables) != {"natural", "stratified"}:
+            raise DamagedFile(f"{path}: needs the tables natural and stratified")
+        return tables
 
     def append_metrics(self, line: Line) -> None:
         append_metrics(self.metrics_path, line)
@@ -113,19 +127,29 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for writing; refused while another process does. The lock ends with its process."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        path = self.path / "lock"
+        with writing(path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 owner = os.read(handle, 100).decode(errors="replace").strip() or "another process"
                 raise InUse(f"{self.path}: in use by {owner}; one process at a time trains a run") from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+            except OSError as error:
+                raise UserError(f"{path}: cannot be locked: {error.strerror}; keep runs on a file system that can") from None
+            with writing(path):
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
             yield
         finally:
             os.close(handle)
+
+
+def versions() -> dict[str, str]:
+    """What the bits of a run depend on beside its configuration."""
+    return {"version": __version__, "numpy": np.__version__, "torch": version("torch")}
 
 
 def best_line(lines: list[Line]) -> Line | None:

@@ -7,10 +7,36 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gcdformer.config import TESTED_GCDS
 from gcdformer.errors import DamagedFile
-from gcdformer.runs.files import replace_file, sha256
+from gcdformer.runs.files import replace_file, sha256, writing
 
 Line = dict[str, Any]
+
+
+class LineFields(BaseModel):
+    """What readers rely on; a line may hold more. A checksum says that a line is as it was written, not by whom."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+    epoch: int = Field(ge=1)
+    step: int = Field(ge=1)
+    examples: int = Field(ge=1)
+    seconds: float = Field(ge=0)
+    loss: float
+    accuracy: float = Field(ge=0, le=100)
+    throughput: float | None
+    learning_rate: float = 0.0
+    test_loss: float = 0.0
+    stratified_accuracy: float = 0.0
+    n_correct: int = Field(0, ge=0, le=TESTED_GCDS)
+    n_modal: int = Field(0, ge=0, le=TESTED_GCDS)
+    correct: list[int] = []
+    D: list[int] = []
+    being_learned: list[int] = []
+    events: dict[str, list[int]] = {}
+    predictions_sha256: str = ""
 
 
 def to_text(line: Line) -> str:
@@ -31,20 +57,46 @@ def from_text(text: str, where: str) -> Line:
     return line  # type: ignore[no-any-return]
 
 
+def is_whole(text: str) -> bool:
+    try:
+        from_text(text, "")
+    except DamagedFile:
+        return False
+    return True
+
+
+def check_lines(lines: list[Line], path: Path) -> list[Line]:
+    """The lines, if each is one of ours and their epochs are 1, 2, ...; else `DamagedFile` names the first that is not."""
+    for number, line in enumerate(lines, 1):
+        try:
+            LineFields.model_validate(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, first["loc"]))[:50]
+            raise DamagedFile(f"{path} line {number}: not a line of metrics: {field}: {first['msg']}") from None
+        if line["epoch"] != number:
+            raise DamagedFile(f"{path} line {number}: epoch {number} expected, got {line['epoch']}")
+    return lines
+
+
 def read_metrics(path: Path) -> list[Line]:
     """All whole lines. A last line without its newline is one that is being written, or was cut off: left out."""
-    if not path.exists():
-        return []
     try:
         text = path.read_bytes().decode("ascii")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DamagedFile(f"{path}: unreadable: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DamagedFile(f"{path}: not text") from None
-    rows = text.split("\n")
-    return [from_text(row, f"{path} line {number}") for number, row in enumerate(rows[:-1], 1)]
+    *rows, rest = text.split("\n")
+    if is_whole(rest[:-1]):  # more than a line that was cut off: its newline was changed
+        raise DamagedFile(f"{path} line {len(rows) + 1}: does not end as it was written")
+    return check_lines([from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)], path)
 
 
 def append_metrics(path: Path, line: Line) -> None:
-    with path.open("a", encoding="ascii") as file:
+    with writing(path), path.open("a", encoding="ascii") as file:
         file.write(to_text(line))
         file.flush()
         os.fsync(file.fileno())
@@ -60,7 +112,7 @@ def keep_metrics(path: Path, count: int) -> list[Line]:
     rows = text.split("\n")[:-1][:count]
     if len(rows) < count:
         raise DamagedFile(f"{path}: has {len(rows)} whole lines, although {count} epochs were evaluated")
-    kept = [from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)]
+    kept = check_lines([from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)], path)
     wanted = "".join(map(to_text, kept))
     if wanted != text:
         replace_file(path, wanted.encode("ascii"))

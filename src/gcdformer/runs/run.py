@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pandas
 
     from gcdformer.evaluation.predictor import Predictor
+
+LOG = logging.getLogger("gcdformer")
 
 
 class Run:
@@ -82,7 +85,8 @@ class Run:
             raise UserError(f"{self.path}: prediction tables are for task 'gcd', not '{self.config.task.task}'")
 
     def checkpoint_step(self, checkpoint: str = "last") -> int:
-        """The step of the checkpoint that `best`, `last` or an epoch means; damaged ones are passed over for `last`."""
+        """The step of the checkpoint that `best`, `last` or an epoch means; for `last`, damaged ones are named
+        in a warning and passed over."""
         from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
         steps = checkpoint_steps(self.path)
         if not steps:
@@ -92,9 +96,12 @@ class Run:
             for step in reversed(steps):
                 try:
                     load_checkpoint(self.path, step)
-                    return step
                 except DamagedFile as error:
                     problems.append(str(error))
+                    continue
+                for problem in problems:
+                    LOG.warning("gcdformer: damaged, passed over: %s; the weights are those of step %d", problem, step)
+                return step
             raise DamagedFile(problems[0])
         per_epoch = self.config.training.steps_per_epoch
         step = self.epoch(checkpoint) * per_epoch
@@ -109,11 +116,12 @@ class Run:
 
         from gcdformer.evaluation.predictor import Predictor
         from gcdformer.models import build_model
-        from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, load_weights
+        from gcdformer.runs.checkpoint import check_weights, checkpoint_path, load_checkpoint, load_weights
         step = self.checkpoint_step(str(checkpoint))
-        problem = self.problem
+        problem, weights = self.problem, load_checkpoint(self.path, step).model
+        check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
         model = build_model(self.config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
-        load_weights(model, load_checkpoint(self.path, step).model, checkpoint_path(self.path, step))
+        load_weights(model, weights)
         place = torch.device(device)
         return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision)
 

@@ -24,7 +24,7 @@ from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thre
 from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.training.device import chosen_threads
 from gcdformer.training.distributed import Ranks, cuts
-from gcdformer.training.optimizer import Optimizers
+from gcdformer.training.optimizer import Optimizers, check_state
 
 ROWS_A_SHARD = 128
 ALL_THE_REST = "*"
@@ -35,6 +35,7 @@ class Engine(ABC):
     """A model with its optimiser."""
 
     model: Seq2Seq
+    training: TrainingSection
     optimizers: Optimizers
 
     @abstractmethod
@@ -60,9 +61,14 @@ class Engine(ABC):
     def optimizer_tensors(self) -> dict[str, Tensor]:
         """The optimiser's state as `kind/parameter` -> tensor."""
 
-    @abstractmethod
     def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        """Set the optimiser's state."""
+        """Set the optimiser's state; `DamagedFile` if it is not this model's."""
+        check_state(tensors, dict(self.model.named_parameters()), self.training)
+        self.set_optimizer(tensors)
+
+    @abstractmethod
+    def set_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        """Set the optimiser's state, which has been checked."""
 
     def clip(self, largest: float) -> float:
         """The norm of the gradient, which is scaled down to `largest` if it is above (0: never)."""
@@ -90,7 +96,7 @@ class AutogradEngine(Engine):
     """Any model on any device; several ranks by DDP."""
 
     def __init__(self, model: Seq2Seq, training: TrainingSection, device: torch.device, ranks: Ranks | None = None) -> None:
-        self.model, self.device, self.precision = model.to(device), device, training.precision
+        self.model, self.training, self.device, self.precision = model.to(device), training, device, training.precision
         self.loss: nn.Module = SummedLoss(model)
         self.ranks = ranks.size if ranks else 1
         if self.ranks > 1:
@@ -119,7 +125,7 @@ class AutogradEngine(Engine):
     def optimizer_tensors(self) -> dict[str, Tensor]:
         return self.optimizers.tensors()
 
-    def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+    def set_optimizer(self, tensors: dict[str, Tensor]) -> None:
         self.optimizers.load(tensors)
 
 
@@ -131,7 +137,7 @@ class PackedEngine(Engine):
         from gcdformer.models.packed.memory import FlatTensors
 
         torch.set_num_threads(1)  # the threads are the shards'
-        self.model, self.ranks = model, ranks.size if ranks else 1
+        self.model, self.training, self.ranks = model, training, ranks.size if ranks else 1
         self.weights = FlatTensors.adopt(model)
         self.total = FlatTensors(model)
         self.new_shard: Callable[[], Shard] = partial(Shard, model, self.weights)
@@ -191,7 +197,7 @@ class PackedEngine(Engine):
                 found |= {f"{kind}/{name}": value.clone() for name, _ in rest}
         return found
 
-    def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+    def set_optimizer(self, tensors: dict[str, Tensor]) -> None:
         rest = self.optimizers.weights[ALL_THE_REST].data
         names = {name for name, _ in self.weights.views(rest)}
         whole: dict[str, Tensor] = {}

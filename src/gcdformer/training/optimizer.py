@@ -12,6 +12,8 @@ from gcdformer.errors import DamagedFile
 from gcdformer.models.transformer import is_inner_map
 from gcdformer.training.muon import Muon
 
+ADAM = ("step", "exp_avg", "exp_avg_sq")
+
 
 class Optimizers:
     """Adam (AdamW if weights decay, fused where the device can), or Muon for inner maps and Adam for others."""
@@ -43,9 +45,21 @@ class Optimizers:
         """Set the state."""
         for key, value in tensors.items():
             kind, _, name = key.partition("/")
-            if name not in self.weights:
-                raise DamagedFile(f"optimizer.safetensors: '{name}' is not a parameter of this model")
             weight = self.weights[name]
             owner = next(o for o in self.all if any(weight is w for group in o.param_groups for w in group["params"]))
             place = weight.device if kind != "step" or owner.defaults.get("fused") else "cpu"
             owner.state[weight][kind] = value.to(place).clone()
+
+
+def check_state(tensors: dict[str, Tensor], weights: dict[str, nn.Parameter], training: TrainingSection) -> None:
+    """`DamagedFile` unless names, shapes and types are those of the optimiser's state for these weights (or none at all)."""
+    muon = training.optimizer == "muon"
+    kinds = {name: ("momentum",) if muon and is_inner_map(name, weight) else ADAM for name, weight in weights.items()}
+    if tensors and set(tensors) != {f"{kind}/{name}" for name in weights for kind in kinds[name]}:
+        raise DamagedFile(f"optimizer.safetensors: does not hold exactly the state of {training.optimizer} for this model")
+    for key, value in tensors.items():
+        kind, _, name = key.partition("/")
+        wanted = () if kind == "step" else weights[name].shape
+        if value.dtype != torch.float32 or value.shape != wanted:
+            raise DamagedFile(f"optimizer.safetensors: '{key}' is {value.dtype} {list(value.shape)}, "
+                              f"which does not fit {list(weights[name].shape)}")

@@ -22,16 +22,19 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.runs.checkpoint import (
     Checkpoint,
+    check_weights,
     checkpoint_path,
     checkpoint_steps,
     drop_checkpoints_after,
     load_checkpoint,
     load_weights,
+    recover_checkpoints,
 )
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.folder import RunFolder, versions
 from gcdformer.runs.metrics import Line, keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
+from gcdformer.tasks.trust import trust_task
 from gcdformer.training.device import choose_device, chosen_threads
 from gcdformer.training.distributed import Ranks, joined_ranks
 from gcdformer.training.engines import has_to_compile
@@ -52,6 +55,7 @@ class Outcome:
 
 def train_session(config: Config, out: Path, view: View) -> Outcome:
     """Train a new run in `out`, or go on with the one that is there, until a limit or a signal."""
+    trust_task(config.task.task)
     problem = Problem.of(config)
     device = choose_device(config.machine)
     folder = RunFolder(out)
@@ -63,17 +67,21 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
             view.note("compiling the training step for this machine, once (some ten seconds) …")
         if ranks.by_first(folder.exists):
             config = ranks.by_first(lambda: agreed_config(folder, config))
+            note_versions(folder, view)
         else:
             try:
                 config = with_horizon(config, problem, device, stop, view, ranks)
             except Stopped:
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
+        ranks.by_first(lambda: recover_checkpoints(out))
         found = newest_for_all(folder, view, ranks)
+        if found:
+            check_weights(config, problem, found.model, checkpoint_path(out, found.state.step))
         model = new_model(config, problem) if found else start_model(config, problem)
         lines = ranks.by_first(lambda: make_ready(folder, config, found))
         trainer = Trainer(config, problem, model, device, folder, stop, view, ranks)
         if found:
-            load_weights(model, found.model, checkpoint_path(out, found.state.step))
+            load_weights(model, found.model)
             trainer.restore(found, lines)
         view.started(config, problem, model, trainer.state, trainer.lines)
         reason = trainer.run()
@@ -131,6 +139,14 @@ def agreed_config(folder: RunFolder, wanted: Config) -> Config:
     return stored.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
 
 
+def note_versions(folder: RunFolder, view: View) -> None:
+    """Say with what the run was made if it was something else: the bits may then differ from an uninterrupted run's."""
+    before, now = folder.read_config()[1], versions()
+    changed = [f"{name} {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]]
+    if changed:
+        view.warn(f"this run was last trained with {'; '.join(changed)}: it goes on, but not bit for bit as before")
+
+
 def new_model(config: Config, problem: Problem) -> Seq2Seq:
     """The model with weights from the seed."""
     return build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
@@ -143,7 +159,9 @@ def start_model(config: Config, problem: Problem) -> Seq2Seq:
     if config.training.init_from is not None:
         source = Run(config.training.init_from)
         step = source.checkpoint_step()
-        load_weights(model, load_checkpoint(source.path, step).model, checkpoint_path(source.path, step))
+        weights = load_checkpoint(source.path, step).model
+        check_weights(config, problem, weights, checkpoint_path(source.path, step))
+        load_weights(model, weights)
     return model
 
 
@@ -157,7 +175,7 @@ def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
             problems.append(str(error))
             continue
         for problem in problems:
-            view.note(f"damaged, passed over: {problem}; going on from step {step}")
+            view.warn(f"damaged, passed over: {problem}; going on from step {step}")
         return found
     if problems:
         raise DamagedFile(f"{problems[0]}; no checkpoint of this run is whole")

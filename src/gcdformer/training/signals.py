@@ -6,11 +6,37 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
 EXIT_INTERRUPTED = 75
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+class Interrupted(BaseException):
+    """A signal came while nothing was being trained."""
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Signals raise `Interrupted`, until a `StopRequest` takes over: from a verb's first moment to its training, and after
+    it, there is nothing to save, and loading torch may take long."""
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(signal.Signals(number).name)
+
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for name in SIGNALS:
+            before[name] = signal.signal(name, end)
+    except ValueError:
+        pass  # not the main thread
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 class StopRequest:

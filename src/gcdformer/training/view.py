@@ -5,6 +5,7 @@ The loop calls a view; a view never changes a run.
 
 from __future__ import annotations
 
+import logging
 import sys
 from time import perf_counter
 from types import TracebackType
@@ -24,9 +25,11 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.runs.metrics import Line
 
+LOG = logging.getLogger("gcdformer")
+
 
 class View:
-    """Shows nothing; the base of those that do."""
+    """Shows nothing but warnings; the base of those that do."""
 
     config: Config
 
@@ -39,6 +42,10 @@ class View:
 
     def note(self, message: str) -> None:
         """Something a person should know."""
+
+    def warn(self, message: str) -> None:
+        """Something a person has to know, even where nothing is shown."""
+        LOG.warning("gcdformer: %s", message)
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
@@ -68,6 +75,9 @@ class PlainView(View):
 
     def note(self, message: str) -> None:
         self.say(f"note: {message}")
+
+    def warn(self, message: str) -> None:
+        self.note(message)
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
@@ -109,6 +119,9 @@ class LiveView(View):
 
     def note(self, message: str) -> None:
         self.notes = [*self.notes[-3:], message]
+
+    def warn(self, message: str) -> None:
+        self.note(message)
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:

@@ -1,0 +1,88 @@
+"""Row 3: SIGTERM, SIGINT and SIGUSR1 in every phase save at the next step and exit with 75; the run then goes on, identical.
+
+A start is tested with a real command line, from the moment its handlers are there (some hundredths of a second after
+the interpreter's own start; before that, the system's default ends a process that has written nothing).
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Figures
+from faults import OFTEN, TINY, Child, count, fingerprint, rng_of, run_to_end
+from gcdformer.runs.checkpoint import checkpoint_steps
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+PHASES = ("start", "warm-up", "training", "evaluation", "saving")
+WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 2]
+SECONDS = 10
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    folder = tmp_path_factory.mktemp("whole")
+    run_to_end([*WORDS, "--out", folder / "run"], folder / "log")
+    return fingerprint(folder / "run")
+
+
+def cases() -> list[tuple[str, signal.Signals]]:
+    every = [(phase, number) for phase in PHASES for number in SIGNALS]
+    return (every * 3)[:count(6, 45)] if count(0, 1) else [(PHASES[i % 5], SIGNALS[i % 3]) for i in range(6)]
+
+
+def signal_at_start(words: list[object], number: signal.Signals, delay: float) -> tuple[int, str]:
+    """A real process, signalled once its handlers are there; its exit code and what it said."""
+    process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while process.poll() is None and not handles(process.pid, number) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(delay)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode, out
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler; where the system does not tell, after a second."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        time.sleep(1)
+        return True
+    caught = {int(line.split()[1], 16) for line in lines if line.startswith("SigCgt")}
+    usr1 = 1 << (signal.SIGUSR1 - 1)  # Python itself handles SIGINT, so SIGUSR1 tells for all three
+    return any(mask & usr1 for mask in caught)
+
+
+def test_signals_in_every_phase(whole: tuple[object, ...], tmp_path: Path, figures: Figures) -> None:
+    rng = rng_of("signals")
+    good, wanted = 0, len(cases())
+    for index, (phase, number) in enumerate(cases()):
+        words = [*WORDS, "--out", tmp_path / f"run-{index}"]
+        log = tmp_path / f"log-{index}"
+        if phase == "start":
+            code, out = signal_at_start(words, number, rng.random() * 0.5)
+        else:
+            child = Child(words, log)
+            assert child.wait_for(lambda child, phase=phase: child.phase_name == phase), child.output()
+            before = child.step.value
+            child.send(number)
+            code, out = child.wait(SECONDS), child.output()
+            assert checkpoint_steps(tmp_path / f"run-{index}")[-1] <= before + 2
+        assert code == 75 and "Traceback" not in out and number.name in out, (phase, number, code, out)
+        run_to_end(words, log)
+        good += fingerprint(tmp_path / f"run-{index}") == whole
+    figures(3, f"signals in {', '.join(PHASES)}: saved, code 75 within {SECONDS} s, identical", f"{good} of {wanted}",
+            f"{wanted} of {wanted}")
+    assert good == wanted
