@@ -29,6 +29,7 @@ test_size = 200
 device = "cpu"
 checkpoint_minutes = 1e-3
 """
+STARTED: list[subprocess.Popen[str]] = []
 CLOCK = {"seconds", "throughput"}
 
 
@@ -39,11 +40,22 @@ def write_sweep(path: Path, *, rates: list[float], seeds: int, epochs: int = 3, 
 
 
 def start_sweep(file: Path, out: Path, *words: object) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "gcdformer", "sweep", str(file), "--out", str(out), *map(str, words)],
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "gcdformer", "sweep", str(file), "--out", str(out), *map(str, words)],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    STARTED.append(process)
+    return process
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 180) -> tuple[int, str]:
+def stop_all() -> None:
+    """End what a failed test left running."""
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 600) -> tuple[int, str]:
     """Exit code and output; a sweep that hangs is killed."""
     try:
         output, _ = process.communicate(timeout=timeout)
@@ -54,7 +66,7 @@ def finish(process: subprocess.Popen[str], timeout: float = 180) -> tuple[int, s
     return process.returncode, output
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 90) -> object:
+def wait_for(condition: Callable[[], object], seconds: float = 400) -> object:
     """What the condition gives once it gives something."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -78,11 +90,16 @@ def running(out: Path) -> dict[str, int]:
 
 
 def alive(process: int) -> bool:
+    """Whether a process is there and has not ended; one that nobody has asked about yet has ended too."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    return True
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def fingerprint(run: Run) -> tuple[str, dict[str, bytes]]:

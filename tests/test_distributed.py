@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,16 @@ from gcdformer.training.distributed import cuts
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import new_model
 from rank_steps import steps
-from sweeps import finish, wait_for
+from sweeps import STARTED, finish, stop_all, wait_for
 
 HERE = Path(__file__).parent
 STEPS = 50
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    stop_all()
 
 
 def free_port() -> int:
@@ -37,8 +44,10 @@ def torchrun(*words: object, ranks: int = 2) -> subprocess.Popen[str]:
     command = [sys.executable, HERE / "torchrun_here.py", "--nproc-per-node", ranks, "--master-addr", "127.0.0.1",
                "--master-port", free_port(), *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0"}
-    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            env=environment)
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env=environment)
+    STARTED.append(process)
+    return process
 
 
 @given(count=st.integers(1, 500), size=st.integers(1, 40))

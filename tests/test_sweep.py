@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +24,15 @@ from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
 from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
-from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
+from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
 
 BUDGET = {"max_epochs": 2}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    stop_all()
 
 
 def trials_of(**fields: object) -> list[str]:
