@@ -160,6 +160,6 @@ TABLES = (
     Table("logu_loss_natural", "fig:logu_loss", "Learning curves of three seeds, base 2023, log-uniform operands", (),
           best_of=3, curves=(benford(2023),), note=Note("pitfall", "two figures share this label")),
     Table("logu_loss_inverse", "fig:logu_loss",
-          "Learning curves of three seeds, base 2023, log-uniform operands and outcomes", (), best_of=3, curves=(inverse(2023),),
-          note=Note("pitfall", "two figures share this label")),
+          "Learning curves of three seeds, base 2023, log-uniform operands and outcomes", (), best_of=3,
+          curves=(inverse(2023),), note=Note("pitfall", "two figures share this label")),
 )
