@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gcdformer.experiments.plan import Planned
     from gcdformer.experiments.reproduce import Recipe
 
-FREE = [leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
-        and leaf.name not in ("seed", "init_from", "horizon")]
+FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
+                              and leaf.name not in ("seed", "init_from", "horizon"))]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,12 +148,17 @@ def known_entries(args: argparse.Namespace) -> list[Entry]:
 
 def show_table(args: argparse.Namespace, table: Table) -> None:
     from gcdformer.commands.reproduce_view import tell_table
-    from gcdformer.experiments.paper.compare import reproduction_tables, run_facts
+    from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
     entries = known_entries(args)
     tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset)
     used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
     write_extras(args, tables, used)
-    tell_table(tables[0], used, as_json=args.json, as_markdown=args.markdown)
+    if args.json:
+        counts = count_tables(entries, args.preset)
+        one = next(one for one in counts["tables"] if one["name"] == table.name)
+        print_json({**counts, "tables": [one], "table": tables[0], "runs": used})
+    else:
+        tell_table(tables[0], used, as_markdown=args.markdown)
 
 
 def write_extras(args: argparse.Namespace, tables: list[dict[str, object]], used: list[dict[str, object]]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gcdformer.commands.options import print_json
 from gcdformer.experiments.paper.page import COLLAPSED, by_column, reasons, run_lines, table_section, text
 
 
@@ -25,10 +24,8 @@ def tell_counts(counts: dict[str, Any]) -> None:
     print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6")
 
 
-def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_json: bool, as_markdown: bool) -> None:
-    if as_json:
-        print_json({**table, "run_facts": runs})
-    elif as_markdown:
+def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
+    if as_markdown:
         print(table_section(table))
         print("\n".join(["", *map(run_lines, runs)]))
     else:

@@ -36,10 +36,11 @@ class Recipe:
     minutes: float | None = None
     epochs: int | None = None
     changed: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    """Of the preset; its newest if not given."""
 
-    @property
-    def version(self) -> str:
-        return preset_version(self.preset)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", self.version or preset_version(self.preset))
 
     @property
     def folder(self) -> str:
@@ -99,17 +100,16 @@ def measure_run(path: Path, *, preset: str = "fast", stands_for: str | None = No
     if stands_for is None:
         serving, changed = served(run.config, name)
         if not serving:
-            raise UserError(f"{path}: no experiment of the paper has this task, these laws and this model in preset '{name}'; "
-                            "say which one it stands for by --as")
+            raise UserError(f"{path}: no experiment of the paper has this task, these laws and this model in preset "
+                            f"'{name}'; say which one it stands for by --as")
     else:
         wanted = find_experiment(stands_for)
         if (wanted.base, wanted.task) != (run.config.task.base, run.config.task.task):
             raise UserError(f"as: {stands_for} is {wanted.task} in base {wanted.base}, the run is {run.config.task.task} "
                             f"in base {run.config.task.base}")
         serving, changed = [stands_for], changes(wanted, run.config, name)
-    budget = run.config.limits
-    words = [path.resolve().name, name, version, *(f"{budget.max_minutes:g}min" for _ in [0] if budget.max_minutes)]
-    return entry_of(run, "_".join(words), experiments=serving, preset=name, version=version, changed=changed, why=why)
+    recipe = Recipe(name, run.config.limits.max_minutes, run.config.limits.max_epochs, version=version)
+    return entry_of(run, f"{path.resolve().name}_{recipe.folder}", experiments=serving, preset=name, version=version, changed=changed, why=why)
 
 
 def finished_runs(out: Path) -> list[Entry]:

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from gcdformer.experiments.paper.compare import millions
 from gcdformer.experiments.paper.page import budget, reasons, text
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
@@ -16,7 +17,7 @@ def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict
     title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell"
     parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
     parts += [table_section(table) for table in tables]
-    items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {run['examples'] / 1e6:.2f} M examples, "
+    items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {millions(run['examples'])}, "
                     f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>" for run in runs)
     parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
     write_page(path, title, "\n".join(parts))

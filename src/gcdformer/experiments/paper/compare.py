@@ -33,8 +33,9 @@ def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | Non
     cells = [compare_cell(table, cell, chosen) for cell in table.cells if bases is None or cell.experiment.base in bases]
     used = sorted({one["run"] for one in cells if one["run"]} | {one["run"] for one in curve_runs(table, chosen)})
     return {"name": table.name, "label": table.label, "title": table.title, "best_of": table.best_of,
-            "epochs": table.epochs, "note": note_json(table.note), "rows": table.rows, "columns": table.columns,
-            "cells": cells, "published": sum(one["published"] is not None for one in cells),
+            "epochs": table.epochs, "note": note_json(table.note), "rows": distinct(cells, "row"),
+            "columns": distinct(cells, "column"), "cells": cells,
+            "published": sum(one["published"] is not None for one in cells),
             "measured": sum(one["status"] in ("measured", "computed") for one in cells),
             "curves": curve_runs(table, chosen), "runs": used}
 
@@ -100,15 +101,15 @@ def reason(table: Table, cell: Cell, ours: Value | None, choice: Choice | None) 
     entry = choice.entry
     if entry.facts["preset"] != "paper" and cell.experiment.small:
         return Note("smaller model", f"{entry.recipe}: {entry.config.model.decoder_dim} dimensions, "
-                    f"{entry.examples / 1e6:.1f} M examples")
+                    f"{millions(entry.examples)}")
     more = isinstance(ours, int | float) and isinstance(cell.published, int | float) and ours > cell.published
     if more and cell.measure.kind in ("correct", "accuracy", "prediction"):
-        return Note("other recipe", f"more was learned: {entry.recipe}, {entry.examples / 1e6:.1f} M examples")
+        return Note("other recipe", f"more was learned: {entry.recipe}, {millions(entry.examples)}")
     theirs = table.epochs * PAPER_EPOCH if table.epochs else None
     if theirs is None or entry.examples < theirs:
         told = f"{theirs / 1e6:.0f} M" if theirs else "a number that is not stated"
-        return Note("fewer examples", f"{entry.examples / 1e6:.1f} M examples here, in the paper {told}")
-    return Note("other recipe", f"{entry.recipe}, {entry.examples / 1e6:.1f} M examples")
+        return Note("fewer examples", f"{millions(entry.examples)} here, in the paper {told}")
+    return Note("other recipe", f"{entry.recipe}, {millions(entry.examples)}")
 
 
 def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
@@ -152,7 +153,17 @@ def count_tables(entries: list[Entry], preset: str | None = None) -> dict[str, A
         tables.append({"name": table.name, "label": table.label, "title": table.title, "cells": len(table.published),
                        "measured": len(measured_cells) + computed, "computed": computed, "curves": curves})
     return {"tables": tables, "cells": sum(one["cells"] for one in tables),
-            "measured": sum(one["measured"] for one in tables), "distinct_runs": len({entry.name for entry in entries}), "tables_with_measurements": with_runs}
+            "measured": sum(one["measured"] for one in tables),
+            "distinct_runs": len({entry.name for entry in entries}), "tables_with_measurements": with_runs}
+
+
+def distinct(cells: list[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(cell[key] for cell in cells))
+
+
+def millions(examples: int) -> str:
+    """A number of examples, in words."""
+    return f"{examples / 1e6:.1f} M examples" if examples >= 100_000 else f"{examples:,} examples"
 
 
 def plain(value: Value | None) -> Any:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+from gcdformer.experiments.paper.compare import count_tables, millions, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.table import PAPER_EPOCH
 
@@ -18,10 +18,10 @@ HEAD = """# The paper, cell by cell
 Written by `gcdformer reproduce --render docs/REPRODUCTION.md` from the measured runs in
 `src/gcdformer/experiments/paper/ledger/`; do not edit it, measure and render again.
 
-A cell reads *published → ours*. `·` means that it was not measured yet. **Bold**: ours differs by more than the noise of the
-test sets; the line below the table says why. Accuracy is in percent of 100,000 uniform pairs; a GCD is correct if nine
-tenths of its pairs are predicted right; epochs are the paper's, of 300,000 examples. Values that need no run (theory, parameter
-counts, tokens) are computed. The best of several seeds is taken among runs that differ in nothing but the seed.
+A cell reads *published → ours*. `·` means that it was not measured yet. **Bold**: ours differs by more than the noise of
+the test sets; the line below the table says why. Accuracy is in percent of 100,000 uniform pairs; a GCD is correct if nine
+tenths of its pairs are predicted right; epochs are the paper's, of 300,000 examples. Values that need no run (theory,
+parameter counts, tokens) are computed. The best of several seeds is taken among runs that differ in the seed only.
 """
 COLLAPSED = ("prediction", "frequency", "share")
 LONGEST_LIST = 12
@@ -124,14 +124,14 @@ def curve_line(one: dict[str, Any]) -> str:
 
 
 def runs_section(entries: Iterable[Entry]) -> str:
-    lines = ["## Runs", "", "Each run with what it learned, whether the rules hold, and the command that trains it again.", ""]
+    lines = ["## Runs", "", "Each run with what it learned, whether the rules hold, and the command to repeat it.", ""]
     found = [run_lines(run_facts(entry)) for entry in entries]
     return "\n".join([*lines, *(found or ["None is measured yet."])])
 
 
 def run_lines(run: dict[str, Any]) -> str:
     parts = [f"**{run['run']}**: {run['recipe']}, seed {run['seed']}; {run['minutes']} minutes, "
-             f"{run['examples'] / 1e6:.2f} M examples, {run['examples_per_s'] or '?'} examples/s; "
+             f"{millions(run['examples'])}, {run['examples_per_s'] or '?'} examples/s; "
              f"accuracy {run['accuracy']:.2f}"]
     if run["D"] is not None:
         parts.append(f"{run['n_correct']} correct GCD ({shorten(run['D'])})")
