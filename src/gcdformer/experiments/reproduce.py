@@ -109,7 +109,8 @@ def measure_run(path: Path, *, preset: str = "fast", stands_for: str | None = No
                             f"in base {run.config.task.base}")
         serving, changed = [stands_for], changes(wanted, run.config, name)
     recipe = Recipe(name, run.config.limits.max_minutes, run.config.limits.max_epochs, version=version)
-    return entry_of(run, f"{path.resolve().name}_{recipe.folder}", experiments=serving, preset=name, version=version, changed=changed, why=why)
+    return entry_of(run, f"{path.resolve().name}_{recipe.folder}", experiments=serving, preset=name, version=version,
+                    changed=changed, why=why)
 
 
 def finished_runs(out: Path) -> list[Entry]:

@@ -18,7 +18,8 @@ def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict
     parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
     parts += [table_section(table) for table in tables]
     items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {millions(run['examples'])}, "
-                    f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>" for run in runs)
+                    f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>"
+                    for run in runs)
     parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
     write_page(path, title, "\n".join(parts))
 

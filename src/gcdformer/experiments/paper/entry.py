@@ -58,7 +58,7 @@ class Entry:
         changed = ", ".join(f"{name} {value}" for name, value in self.facts["changed"].items())
         return f"{self.facts['preset']}-{self.facts['preset_version']}" + (f" with {changed}" if changed else "")
 
-    @property
+    @cached_property
     def command(self) -> str:
         """The command that trains it again; the horizon is in it, so that the speed of the machine does not matter."""
         return repeat_command(self.config, self.name)
