@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from conftest import ROOT, gcdformer
 from gcdformer import DamagedFile, Run, UserError, train
+from gcdformer.cli import main
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
 from gcdformer.evaluation import PredictionTable
 from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
@@ -119,6 +121,20 @@ def test_a_run_that_serves_nothing_needs_to_be_told(tmp_path: Path) -> None:
     assert entry.facts["changed"]["encoder_dim"] == 16 and entry.note == why
     with pytest.raises(UserError, match="why"):
         entry_of(run, "x", experiments=[], preset="fast", version="1", changed={}, why=Note("mood", "x"))  # type: ignore[arg-type]
+
+
+def test_a_run_keeps_the_preset_it_was_started_in(measured: Run, tmp_path: Path) -> None:
+    """A preset that changes later neither relabels nor loses a run."""
+    copy = tmp_path / "base-10_seed-0"
+    shutil.copytree(measured.path, copy)
+    started = {"preset": "fast", "version": "0", "experiments": ["base-10"], "changed": {"lr": 1.0}}
+    (copy / ".reproduce.json").write_text(json.dumps(started))
+    entry = measure_run(copy)
+    assert entry.recipe == "fast-0 with lr 1.0" and entry.experiments == ["base-10"]
+    assert entry.name != measure_run(measured.path).name
+    (copy / ".reproduce.json").write_text("{")
+    with pytest.raises(DamagedFile):
+        measure_run(copy)
 
 
 def test_predictions_of_the_rules_agree_with_the_paper() -> None:
@@ -247,13 +263,19 @@ def test_trials_are_shared_and_named() -> None:
     assert Recipe("fast", minutes=6).folder == f"fast-{VERSIONS['fast']}-6min"
 
 
-def test_command_measures_records_and_renders(tmp_path: Path) -> None:
+def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trainings in processes of their own; what only reads is called here."""
+    def here(*words: object) -> str:
+        assert main(["reproduce", *map(str, words)]) == 0
+        return capsys.readouterr().out
+
     out, ledger, page = tmp_path / "runs", tmp_path / "ledger", tmp_path / "page.md"
+    nowhere = ["--ledger", ledger, "--out", tmp_path / "none"]
     ledger.mkdir()
-    words = ["reproduce", "base_gcd", "--bases", "31", "--seeds", 2, "--out", out, "--ledger", ledger, *SMALL_FLAGS]
-    planned = json.loads(gcdformer(*words, "--dry-run", "--json").stdout)
+    words = ["base_gcd", "--bases", "31", "--seeds", 2, "--out", out, "--ledger", ledger, *SMALL_FLAGS]
+    planned = json.loads(here(*words, "--dry-run", "--json"))
     assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
-    first = gcdformer(*words, "--json", "--html", tmp_path / "page.html")
+    first = gcdformer("reproduce", *words, "--json", "--html", tmp_path / "page.html")
     assert first.returncode == 0, first.stderr
     told = json.loads(first.stdout)
     assert told["tables"] == [{**told["tables"][0], "name": "base_gcd", "cells": 40, "measured": 2}]
@@ -261,21 +283,32 @@ def test_command_measures_records_and_renders(tmp_path: Path) -> None:
     by_column = {cell["column"]: cell for cell in told["table"]["cells"]}
     assert by_column["correct GCD"]["seeds"] == [0, 1] and "gcdformer train" in by_column["accuracy"]["command"]
     assert "base_gcd" in (tmp_path / "page.html").read_text()
+
     runs = sorted(out.glob("*/*/metrics.jsonl"))
     before = [path.stat().st_mtime_ns for path in runs]
-    again = gcdformer(*words)
-    assert again.returncode == 0 and "correct GCD" in again.stdout and "start" not in again.stdout
+    again = here(*words)
+    assert "correct GCD" in again and "start" not in again
     assert [path.stat().st_mtime_ns for path in runs] == before and len(runs) == 2
-    recorded = gcdformer("reproduce", "--record", *(path.parent for path in runs), "--render", page, "--ledger", ledger,
-                         "--why", "fewer examples: a test of the command")
-    assert recorded.returncode == 0, recorded.stderr
+
+    here("--record", *(path.parent for path in runs), "--render", page, "--ledger", ledger,
+         "--why", "fewer examples: a test of the command")
     assert "fewer examples: a test of the command" in page.read_text() and "2 runs;" in page.read_text()
-    listed = json.loads(gcdformer("reproduce", "--json", "--ledger", ledger, "--out", tmp_path / "none").stdout)
+    listed = json.loads(here("--json", *nowhere))
     assert listed["distinct_runs"] == 2 and {t["name"]: t["measured"] for t in listed["tables"]}["base_gcd"] == 2
-    shown = gcdformer("reproduce", "base_gcd", "--show", "--markdown", "--ledger", ledger, "--out", tmp_path / "none")
-    assert "| 31 | 2 → " in shown.stdout
-    curves = gcdformer("reproduce", "grok_loss", "--show", "--figures", tmp_path, "--ledger", ledger, "--out", out)
-    assert curves.returncode == 0, curves.stderr
+    assert "| 31 | 2 → " in here("base_gcd", "--show", "--markdown", *nowhere)
+    assert "not measured" in here("grok_loss", "--show", *nowhere)
+    assert "base_gcd" in here(*nowhere)
+
+
+def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (0, 1, 2):
+        ideal(Experiment(2023), products({7: 7, 17: 17, 3: 3}, 100), seed=seed, epoch_of={3: 40 + seed}).write(tmp_path)
+    words = ["grok_loss", "--show", "--figures", tmp_path / "figures", "--ledger", tmp_path, "--out", tmp_path / "none",
+             "--html", tmp_path / "page.html"]
+    assert main(["reproduce", *map(str, words)]) == 0
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["grok_loss.png", "grok_loss.svg"]
+    html = (tmp_path / "page.html").read_text()
+    assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -291,7 +324,6 @@ def test_command_measures_records_and_renders(tmp_path: Path) -> None:
 ])
 def test_mistakes_are_told_in_one_line(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                        capsys: pytest.CaptureFixture[str]) -> None:
-    from gcdformer.cli import main
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *words]) == 2
     error = capsys.readouterr().err

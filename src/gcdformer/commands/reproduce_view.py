@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gcdformer.experiments.paper.page import COLLAPSED, by_column, reasons, run_lines, table_section, text
+from gcdformer.experiments.paper.page import COLLAPSED, by_column, curve_line, reasons, run_lines, table_section, text
 
 
 def tell_counts(counts: dict[str, Any]) -> None:
@@ -55,8 +55,10 @@ def tell_cells(table: dict[str, Any]) -> None:
                          "" if cell["minutes"] is None else f"{cell['minutes']:g}", str(len(cell["seeds"]) or ""),
                          cell["run"] or "")
         console.print(grid)
-    for line in reasons(table):
+    for line in [*reasons(table), *map(curve_line, table["curves"])]:
         console.print(line, style="dim")
+    if not table["cells"] and not table["curves"]:
+        console.print("not measured")
 
 
 def told(cell: dict[str, Any]) -> str:

@@ -1,15 +1,15 @@
 """Measures the paper's tables: from tables to trials for the sweep's engine, and from run folders to entries of the ledger.
 
 Runs lie in OUT/RECIPE/EXPERIMENT_seed-S, ordinary run folders; a recipe is a preset, its version and a budget, so that
-neither budgets nor versions of a preset share a folder. Which preset and version a run was started in is noted in the run's
-folder, in `.reproduce.json`.
+neither budgets nor versions of a preset share a folder. What a run was started as is noted in its folder, in
+`.reproduce.json`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gcdformer.experiments.paper.table import Experiment, Note, Table
 from gcdformer.experiments.plan import Planned, plan, standing
 from gcdformer.experiments.presets import preset_version
 from gcdformer.experiments.sweep import Needs, Trial, with_budget
-from gcdformer.runs.files import replace_file
+from gcdformer.runs.files import replace_file, sha256
 from gcdformer.runs.run import Run
 
 MARK = ".reproduce.json"
@@ -72,45 +72,61 @@ def make_plan(trials: list[Trial], recipe: Recipe, out: Path) -> list[Planned]:
     return plan(trials, out / recipe.folder)
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What a run was started as; a preset that changes later does not change it."""
+
+    preset: str
+    version: str
+    experiments: list[str]
+    changed: dict[str, Any]
+
+
 def mark(planned: Iterable[Planned], recipe: Recipe) -> None:
-    """Note in each folder in which preset, and version of it, the run is started."""
+    """Note in each folder what its run is started as."""
     for one in planned:
         path = one.path / MARK
         if not path.exists():
             one.path.mkdir(parents=True, exist_ok=True)
-            facts = {"preset": recipe.preset, "version": recipe.version}
+            facts = asdict(Mark(recipe.preset, recipe.version, *served(one.config, recipe.preset)))
             replace_file(path, (json.dumps(facts) + "\n").encode())
 
 
-def read_mark(path: Path, preset: str) -> tuple[str, str]:
-    """The preset and version a run was started in; those of today for a run that was not started by `reproduce`."""
+def read_mark(run: Run, preset: str) -> Mark:
+    """What a run was started as; for one that was not started by `reproduce`, what it is in the preset of today."""
+    path = run.path / MARK
     try:
-        facts = json.loads((path / MARK).read_bytes())
-        return str(facts["preset"]), str(facts["version"])
+        return Mark(**json.loads(path.read_bytes()))
     except FileNotFoundError:
-        return preset, preset_version(preset)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DamagedFile(f"{path / MARK}: not readable") from None
+        return Mark(preset, preset_version(preset), *served(run.config, preset))
+    except (OSError, ValueError, TypeError):
+        raise DamagedFile(f"{path}: not readable") from None
 
 
 def measure_run(path: Path, *, preset: str = "fast", stands_for: str | None = None, why: Note | None = None) -> Entry:
     """A run folder as an entry of the ledger. `stands_for` names an experiment whose recipe the run departs from."""
     run = Run(path)
-    name, version = read_mark(path, preset)
-    if stands_for is None:
-        serving, changed = served(run.config, name)
-        if not serving:
-            raise UserError(f"{path}: no experiment of the paper has this task, these laws and this model in preset "
-                            f"'{name}'; say which one it stands for by --as")
-    else:
-        wanted = find_experiment(stands_for)
-        if (wanted.base, wanted.task) != (run.config.task.base, run.config.task.task):
-            raise UserError(f"as: {stands_for} is {wanted.task} in base {wanted.base}, the run is {run.config.task.task} "
-                            f"in base {run.config.task.base}")
-        serving, changed = [stands_for], changes(wanted, run.config, name)
-    recipe = Recipe(name, run.config.limits.max_minutes, run.config.limits.max_epochs, version=version)
-    return entry_of(run, f"{path.resolve().name}_{recipe.folder}", experiments=serving, preset=name, version=version,
-                    changed=changed, why=why)
+    started = read_mark(run, preset)
+    if stands_for is not None:
+        started = replace(started, experiments=[stands_for], changed=departures(run, stands_for, started.preset))
+    if not started.experiments:
+        raise UserError(f"{path}: no experiment of the paper has this task, these laws and this model in preset "
+                        f"'{started.preset}'; say which one it stands for by --as")
+    recipe = Recipe(started.preset, run.config.limits.max_minutes, run.config.limits.max_epochs, version=started.version)
+    name = f"{path.resolve().name}_{recipe.folder}"
+    if started.changed:
+        name += "_" + sha256(json.dumps(started.changed, sort_keys=True).encode())[:7]
+    return entry_of(run, name, experiments=started.experiments, preset=started.preset, version=started.version,
+                    changed=started.changed, why=why)
+
+
+def departures(run: Run, stands_for: str, preset: str) -> dict[str, Any]:
+    """In what a run differs from the experiment that it stands for."""
+    wanted = find_experiment(stands_for)
+    if (wanted.base, wanted.task) != (run.config.task.base, run.config.task.task):
+        raise UserError(f"as: {stands_for} is {wanted.task} in base {wanted.base}, the run is {run.config.task.task} "
+                        f"in base {run.config.task.base}")
+    return changes(wanted, run.config, preset)
 
 
 def finished_runs(out: Path) -> list[Entry]:
