@@ -97,7 +97,9 @@ def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
 def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], Recipe]:
     """The runs that the table needs, and how each stands."""
     from gcdformer.experiments.reproduce import Recipe, make_plan, make_trials
-    recipe = Recipe(args.preset or "fast", args.minutes, args.max_epochs, given(args))
+    name = args.preset or "fast"
+    minutes = args.minutes if args.minutes or args.max_epochs else preset(name).limits.max_minutes
+    recipe = Recipe(name, minutes, args.max_epochs, given(args))
     trials = make_trials(table.experiments(chosen_bases(args, table)), recipe, range(args.seeds), table)
     return make_plan(trials, recipe, args.out), recipe
 

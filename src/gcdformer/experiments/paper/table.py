@@ -82,6 +82,8 @@ class Experiment:
             wider = max(widths) / start.model.decoder_dim
             if wider > 1:
                 leaves["lr"] = start.training.lr / wider
+        if leaves.get("family", "transformer") != "transformer":
+            leaves["optimizer"] = "adam"
         if self.batch_size:
             leaves["batch_size"] = self.batch_size
         return start.replace(task=self.task, base=self.base, maximum=self.maximum, operands=self.operands,
