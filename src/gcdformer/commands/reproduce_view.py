@@ -44,16 +44,15 @@ def tell_cells(table: dict[str, Any]) -> None:
         print(by_column(table))
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for heading in ("", "", "published", "ours", "difference", "minutes", "seeds", "run"):
-            grid.add_column(heading, no_wrap=heading != "run", overflow="fold",
-                            justify="right" if heading in ("difference", "minutes", "seeds") else "left")
+        for heading in ("", "", "published", "ours", "difference", "minutes", "seeds"):
+            right = heading in ("difference", "minutes", "seeds")
+            grid.add_column(heading, no_wrap=True, justify="right" if right else "left")
         for cell in table["cells"]:
             if cell["published"] is None:
                 continue
             grid.add_row(cell["row"], cell["column"], text(cell["published"]), told(cell),
                          "" if cell["difference"] is None else f"{cell['difference']:+g}",
-                         "" if cell["minutes"] is None else f"{cell['minutes']:g}", str(len(cell["seeds"]) or ""),
-                         cell["run"] or "")
+                         "" if cell["minutes"] is None else f"{cell['minutes']:g}", str(len(cell["seeds"]) or ""))
         console.print(grid)
     for line in [*reasons(table), *map(curve_line, table["curves"])]:
         console.print(line, style="dim")
