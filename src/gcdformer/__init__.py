@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gcdformer.data import Problem, Stream
     from gcdformer.errors import DamagedFile, UserError
     from gcdformer.evaluation import UNREADABLE, PredictionTable, Scores
+    from gcdformer.experiments.paper.compare import reproduction_tables
     from gcdformer.experiments.presets import preset
     from gcdformer.explanation import Explanation
     from gcdformer.runs.explain import explain
@@ -44,12 +45,13 @@ _HOMES = {
     "explain": "gcdformer.runs.explain",
     "load_run": "gcdformer.runs.run",
     "preset": "gcdformer.experiments.presets",
+    "reproduction_tables": "gcdformer.experiments.paper.compare",
     "train": "gcdformer.training.api",
 }
 
 __all__ = [
     "UNREADABLE", "Config", "DamagedFile", "Explanation", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task",
-    "UserError", "__version__", "explain", "load_run", "preset", "train",
+    "UserError", "__version__", "explain", "load_run", "preset", "reproduction_tables", "train",
 ]
 
 

@@ -33,6 +33,7 @@ VERBS = {
     "sample": "write training examples to a file",
     "seen": "whether and when a pair was trained on",
     "describe": "parameters, lengths, FLOPs and time of a configuration",
+    "reproduce": "the paper's tables: published beside measured, and what is missing",
     "bench": "throughput of sampling, training and evaluation on this machine",
 }
 

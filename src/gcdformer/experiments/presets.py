@@ -108,6 +108,18 @@ PRESETS: dict[str, Callable[[], Config]] = {
 }
 
 
+VERSIONS: dict[str, str] = {"fast": "1", "paper": "1"}
+"""Recipes in which the paper's tables are measured. A change to one of these presets needs a new version, which is kept with
+each result, so that results of two recipes are never taken for one; a test compares the preset with its version."""
+
+
+def preset_version(name: str) -> str:
+    """The version of a preset in which tables are measured."""
+    if name not in VERSIONS:
+        raise UserError(f"preset: tables are measured in {' or '.join(VERSIONS)}, not in '{name}'")
+    return VERSIONS[name]
+
+
 def preset(name: str) -> Config:
     """A preset by name."""
     if name not in PRESETS:

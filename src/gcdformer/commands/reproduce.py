@@ -1,0 +1,222 @@
+"""`gcdformer reproduce`: the paper's tables, published beside measured; runs what is missing; keeps the ledger."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcdformer.commands.options import add_config_flags, add_json, given, number, parse_integer, print_json
+from gcdformer.config import config_leaves
+from gcdformer.errors import UserError
+from gcdformer.experiments.paper import TABLES, find_table
+from gcdformer.experiments.paper.table import REASONS, Note, Table
+from gcdformer.experiments.presets import VERSIONS, preset
+
+if TYPE_CHECKING:
+    from gcdformer.experiments.paper.entry import Entry
+    from gcdformer.experiments.plan import Planned
+    from gcdformer.experiments.reproduce import Recipe
+
+FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
+                              and leaf.name not in ("seed", "init_from", "horizon"))]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", nargs="?", metavar="TABLE", help=f"one of {', '.join(TABLES)} (default: list them)")
+    parser.add_argument("--bases", metavar="B,B", help="only these bases")
+    parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
+                        help="runs of each experiment; the best counts, as in the paper (default: 1)")
+    parser.add_argument("--minutes", type=number, metavar="T", help="minutes of a run (default: the preset's)")
+    parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
+                        help="epochs of a run, in place of minutes")
+    parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
+    parser.add_argument("--out", type=Path, default=Path("runs/reproduce"), metavar="DIR",
+                        help="folder of the runs (default: runs/reproduce)")
+    parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
+                        help="runs at a time, one thread each (default: one a core)")
+    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing, and train nothing")
+    parser.add_argument("--show", action="store_true", help="print what is measured, and train nothing")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    parser.add_argument("--html", nargs="?", type=Path, const=Path("reproduction.html"), metavar="FILE",
+                        help="write an HTML page (default name: reproduction.html)")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="write learning curves as SVG and PNG")
+    parser.add_argument("--record", nargs="+", type=Path, metavar="RUN", help="add run folders to the ledger")
+    parser.add_argument("--as", dest="stands_for", metavar="EXPERIMENT",
+                        help="with --record: the experiment that the run stands for, if its recipe is another")
+    parser.add_argument("--why", metavar="REASON:TEXT",
+                        help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
+    parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="another ledger than the package's own")
+    add_json(parser)
+    add_config_flags(parser, only=FREE, defaults=preset("fast"))
+
+
+def run(args: argparse.Namespace) -> int:
+    check(args)
+    if args.record or args.render:
+        return keep_ledger(args)
+    if args.table is None:
+        return list_tables(args)
+    table = find_table(args.table)
+    code = 0
+    if not args.show:
+        planned, recipe = plan_table(args, table)
+        if args.dry_run:
+            return show_plan(args, planned)
+        code = train_missing(args, planned, recipe)
+    show_table(args, table)
+    return code
+
+
+def check(args: argparse.Namespace) -> None:
+    """Flags that clash."""
+    if args.table is not None and (args.record or args.render):
+        raise UserError("record and render are about the whole ledger: leave the table out")
+    if (args.stands_for or args.why) and not args.record:
+        raise UserError("--as and --why need --record RUN")
+    if args.minutes is not None and args.max_epochs is not None:
+        raise UserError("give --minutes or --max-epochs, not both")
+    if args.minutes is not None and args.minutes <= 0:
+        raise UserError(f"minutes: above 0, got {args.minutes:g}")
+    if args.table is None and (args.bases or args.dry_run or args.show):
+        raise UserError("--bases, --dry-run and --show need a table")
+
+
+def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
+    if args.bases is None:
+        return None
+    bases = [parse_integer(word.strip(), "bases", 2, 10**6) for word in args.bases.split(",")]
+    for base in bases:
+        if base not in table.bases:
+            raise UserError(f"bases: {base} is not in {table.name}: it has {', '.join(map(str, table.bases))}")
+    return bases
+
+
+def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], Recipe]:
+    """The runs that the table needs, and how each stands."""
+    from gcdformer.experiments.reproduce import Recipe, make_plan, make_trials
+    name = args.preset or "fast"
+    minutes = args.minutes if args.minutes or args.max_epochs else preset(name).limits.max_minutes
+    recipe = Recipe(name, minutes, args.max_epochs, given(args))
+    trials = make_trials(table.experiments(chosen_bases(args, table)), recipe, range(args.seeds), table)
+    return make_plan(trials, recipe, args.out), recipe
+
+
+def show_plan(args: argparse.Namespace, planned: list[Planned]) -> int:
+    from gcdformer.experiments.presets import repeat_command
+    rows = [{"name": one.name, "run": str(one.path), "status": one.status,
+             "command": repeat_command(one.config, one.name)} for one in planned]
+    if args.json:
+        print_json({"runs": rows})
+    else:
+        for row in rows:
+            print(f"{row['status']:9} {row['run']}")
+        print(f"{len(rows)} runs, {sum(not one.over for one in planned)} of them to train")
+    return 0
+
+
+def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
+    """Hand what is missing to the local engine: each run a process with one thread."""
+    missing = [one for one in planned if not one.over]
+    if not missing:
+        return 0
+    from gcdformer.commands.sweep import board_for, exit_code
+    from gcdformer.experiments.engine import run_trials
+    from gcdformer.experiments.local import LocalEngine
+    from gcdformer.experiments.reproduce import ONE_THREAD, mark
+    from gcdformer.training.signals import StopRequest
+    mark(missing, recipe)
+    quiet = argparse.Namespace(json=args.json or args.markdown)
+    with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
+        run_trials(planned, engine, board_for(quiet, planned, engine.slots), stop)
+        interrupted = bool(stop)
+    for one in planned:
+        if one.status in ("failed", "diverged", "in use"):
+            print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
+    return exit_code(planned, interrupted)
+
+
+def known_entries(args: argparse.Namespace) -> list[Entry]:
+    """The ledger, and the runs under --out; a run that is in both counts once."""
+    from gcdformer.experiments.paper.ledger import ledger_entries
+    found = {entry.name: entry for entry in ledger_entries(args.ledger)}
+    if args.out.is_dir():
+        from gcdformer.experiments.reproduce import finished_runs
+        found |= {entry.name: entry for entry in finished_runs(args.out)}
+    return list(found.values())
+
+
+def show_table(args: argparse.Namespace, table: Table) -> None:
+    from gcdformer.commands.reproduce_view import tell_table
+    from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+    entries = known_entries(args)
+    tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset)
+    used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
+    write_extras(args, tables, used)
+    if args.json:
+        counts = count_tables(entries, args.preset)
+        one = next(one for one in counts["tables"] if one["name"] == table.name)
+        print_json({**counts, "tables": [one], "table": tables[0], "runs": used})
+    else:
+        tell_table(tables[0], used, as_markdown=args.markdown)
+
+
+def write_extras(args: argparse.Namespace, tables: list[dict[str, object]], used: list[dict[str, object]]) -> None:
+    if args.html:
+        from gcdformer.report.reproduction import write_reproduction
+        write_reproduction(args.html, tables, used)
+        print(f"page    {args.html}", file=sys.stderr)
+    if args.figures:
+        from gcdformer.report.reproduction import write_curves
+        for path in write_curves(args.figures, tables):
+            print(f"figure  {path}", file=sys.stderr)
+
+
+def list_tables(args: argparse.Namespace) -> int:
+    from gcdformer.commands.reproduce_view import tell_counts
+    from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+    entries = known_entries(args)
+    if args.html or args.figures:
+        write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries])
+    if args.markdown:
+        from gcdformer.experiments.paper.page import render
+        print(render(entries))
+        return 0
+    counts = count_tables(entries, args.preset)
+    if args.json:
+        print_json(counts)
+    else:
+        tell_counts(counts)
+    return 0
+
+
+def keep_ledger(args: argparse.Namespace) -> int:
+    """Record runs, then render the page."""
+    from gcdformer.experiments.paper.ledger import ledger_entries, ledger_folder
+    if args.record:
+        from gcdformer.experiments.reproduce import measure_run
+        why = parse_why(args.why)
+        folder = args.ledger or ledger_folder()
+        for path in args.record:
+            entry = measure_run(path, preset=args.preset or "fast", stands_for=args.stands_for, why=why)
+            written = entry.write(folder)
+            print(f"recorded {written} ({written.stat().st_size / 1000:.1f} KB): {', '.join(entry.experiments)}")
+    if args.render:
+        from gcdformer.experiments.paper.page import render
+        from gcdformer.runs.files import replace_file
+        replace_file(args.render, render(ledger_entries(args.ledger)).encode())
+        print(f"rendered {args.render}")
+    return 0
+
+
+def parse_why(text: str | None) -> Note | None:
+    """REASON:TEXT as a typed reason."""
+    if text is None:
+        return None
+    name, colon, words = text.partition(":")
+    for reason in REASONS:
+        if reason == name.strip() and colon and words.strip():
+            return Note(reason, words.strip())
+    raise UserError(f"why: REASON:TEXT with a reason of {', '.join(REASONS)}, got '{text}'")

@@ -1,0 +1,64 @@
+"""What `reproduce` prints: the list of tables, or one table with published, ours, difference and commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from gcdformer.experiments.paper.page import COLLAPSED, by_column, curve_line, reasons, run_lines, table_section, text
+
+
+def tell_counts(counts: dict[str, Any]) -> None:
+    """The tables with how many cells are published and how many have our value."""
+    grid = Grid(box=None, pad_edge=False, header_style="dim")
+    for heading in ("table", "cells", "measured", "what"):
+        grid.add_column(heading, justify="right" if heading in ("cells", "measured") else "left", no_wrap=heading == "table")
+    for one in counts["tables"]:
+        curves = f" ({one['curves']} curves)" if one["curves"] else ""
+        grid.add_row(one["name"], str(one["cells"] or "figure"), f"{one['measured']}{curves}", one["title"])
+    Console(highlight=False).print(grid)
+    print(f"{counts['measured']} of {counts['cells']} cells; {counts['distinct_runs']} runs; "
+          f"{counts['tables_with_measurements']} of {len(counts['tables'])} tables and figures with measurements")
+    print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6")
+
+
+def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
+    if as_markdown:
+        print(table_section(table))
+        print("\n".join(["", *map(run_lines, runs)]))
+    else:
+        tell_cells(table)
+        for run in runs:
+            print(run_lines(run))
+
+
+def tell_cells(table: dict[str, Any]) -> None:
+    """A line a cell; for predictions a line a column."""
+    console = Console(highlight=False)
+    console.print(f"{table['title']} ({table['label']})", style="bold")
+    if table["note"]:
+        console.print(table["note"]["text"], style="dim")
+    if any(cell["measure"] in COLLAPSED for cell in table["cells"]):
+        print(by_column(table))
+    elif table["cells"]:
+        grid = Grid(box=None, pad_edge=False, header_style="dim")
+        for heading in ("", "", "published", "ours", "difference", "minutes", "seeds"):
+            right = heading in ("difference", "minutes", "seeds")
+            grid.add_column(heading, no_wrap=True, justify="right" if right else "left")
+        for cell in table["cells"]:
+            if cell["published"] is None:
+                continue
+            grid.add_row(cell["row"], cell["column"], text(cell["published"]), told(cell),
+                         "" if cell["difference"] is None else f"{cell['difference']:+g}",
+                         "" if cell["minutes"] is None else f"{cell['minutes']:g}", str(len(cell["seeds"]) or ""))
+        console.print(grid)
+    for line in [*reasons(table), *map(curve_line, table["curves"])]:
+        console.print(line, style="dim")
+    if not table["cells"] and not table["curves"]:
+        console.print("not measured")
+
+
+def told(cell: dict[str, Any]) -> str:
+    return "not measured" if cell["ours"] is None else text(cell["ours"])

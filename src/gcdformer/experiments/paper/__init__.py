@@ -1,0 +1,25 @@
+"""The paper's tables as data: what was published, and the run that measures it again. Facts only."""
+
+from __future__ import annotations
+
+from gcdformer.errors import UserError
+from gcdformer.experiments.paper import base, benford, grokking, predictions, rational, scaling, uniform
+from gcdformer.experiments.paper.table import Cell, Experiment, Measure, Note, Table
+
+__all__ = ["TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
+
+MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
+TABLES: dict[str, Table] = {table.name: table for module in MODULES for table in module.TABLES}
+
+
+def find_table(name: str) -> Table:
+    """A table by its name; the paper's label does too."""
+    plain = name.removeprefix("tab:").removeprefix("fig:")
+    if plain not in TABLES:
+        raise UserError(f"unknown table '{name}': the tables are {', '.join(TABLES)}")
+    return TABLES[plain]
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of every table, by name."""
+    return {one.name: one for table in TABLES.values() for one in table.experiments()}

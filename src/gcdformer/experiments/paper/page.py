@@ -1,0 +1,161 @@
+"""docs/REPRODUCTION.md from the ledger: every table with the published values and ours, every run with its command.
+
+Text only, a function of the tables and the ledger; a test renders it again and compares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from gcdformer.experiments.paper.compare import count_tables, millions, reproduction_tables, run_facts
+from gcdformer.experiments.paper.entry import Entry
+from gcdformer.experiments.paper.table import PAPER_EPOCH
+
+HEAD = """# The paper, cell by cell
+
+Written by `gcdformer reproduce --render docs/REPRODUCTION.md` from the measured runs in
+`src/gcdformer/experiments/paper/ledger/`; do not edit it, measure and render again.
+
+A cell reads *published → ours*. `·` means that it was not measured yet. **Bold**: ours differs by more than the noise of
+the test sets; the line below the table says why. Accuracy is in percent of 100,000 uniform pairs; a GCD is correct if nine
+tenths of its pairs are predicted right; epochs are the paper's, of 300,000 examples. Values that need no run (theory,
+parameter counts, tokens) are computed. The best of several seeds is taken among runs that differ in the seed only.
+"""
+COLLAPSED = ("prediction", "frequency", "share")
+LONGEST_LIST = 12
+
+
+def render(entries: list[Entry]) -> str:
+    """The whole page."""
+    tables = reproduction_tables(entries)
+    parts = [HEAD, overview(tables, entries), *(table_section(table) for table in tables), runs_section(entries)]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def overview(tables: list[dict[str, Any]], entries: list[Entry]) -> str:
+    counts = count_tables(entries)
+    rows = [[f"[{one['name']}](#{anchor(one)})", one["title"], str(one["published"]), str(one["measured"]),
+             str(sum(cell["agrees"] is True for cell in one["cells"])), str(len(one["runs"]))] for one in tables]
+    told = (f"{counts['distinct_runs']} runs; {counts['measured']} of {counts['cells']} cells have our value, "
+            f"{counts['tables_with_measurements']} of {len(tables)} tables and figures have measurements.")
+    return f"{told}\n\n{markdown(['table', 'what', 'cells', 'ours', 'agree', 'runs'], rows)}"
+
+
+def anchor(table: dict[str, Any]) -> str:
+    return str(table["name"]).lower()
+
+
+def table_section(table: dict[str, Any]) -> str:
+    """A table: a grid of cells, or for predictions a line for each column."""
+    lines = [f"## {table['name']}", "", f"{table['title']} (`{table['label']}`).{budget(table)}", ""]
+    if table["note"]:
+        lines += [f"Note: {table['note']['text']}.", ""]
+    if not table["cells"] and not table["curves"]:
+        return "\n".join([*lines, "Not measured yet."])
+    if table["cells"]:
+        collapsed = any(cell["measure"] in COLLAPSED for cell in table["cells"])
+        lines += [by_column(table) if collapsed else as_grid(table), ""]
+        lines += [f"- {line}" for line in reasons(table)]
+    lines += [curve_line(one) for one in table["curves"]]
+    return "\n".join(lines)
+
+
+def budget(table: dict[str, Any]) -> str:
+    parts = [f"best of {table['best_of']}"] if table["best_of"] > 1 else []
+    if table["epochs"]:
+        parts.append(f"up to {table['epochs']} epochs ({table['epochs'] * PAPER_EPOCH / 1e6:.0f} M examples)")
+    return f" Published: {', '.join(parts)}." if parts else ""
+
+
+def as_grid(table: dict[str, Any]) -> str:
+    by_place = {(cell["row"], cell["column"]): cell for cell in table["cells"]}
+    rows = [[row, *(show(by_place.get((row, column))) for column in table["columns"])] for row in table["rows"]
+            if any((row, column) in by_place for column in table["columns"])]
+    return markdown(["", *table["columns"]], rows)
+
+
+def show(cell: dict[str, Any] | None) -> str:
+    """A cell: published → ours."""
+    if cell is None or cell["published"] is None:
+        return ""
+    ours = "·" if cell["ours"] is None else text(cell["ours"])
+    return f"{text(cell['published'])} → {f'**{ours}**' if cell['agrees'] is False else ours}"
+
+
+def by_column(table: dict[str, Any]) -> str:
+    """For each column how many cells agree, and those that do not."""
+    rows = []
+    for column in table["columns"]:
+        cells = [cell for cell in table["cells"] if cell["column"] == column]
+        measured = [cell for cell in cells if cell["ours"] is not None]
+        differing = [f"{cell['row']}: {text(cell['published'])} → {text(cell['ours'])}" for cell in measured
+                     if cell["agrees"] is False]
+        more = f", and {len(differing) - LONGEST_LIST} more" if len(differing) > LONGEST_LIST else ""
+        rows.append([column, str(len(cells)), str(len(measured)) if measured else "·",
+                     str(sum(cell["agrees"] is True for cell in measured)) if measured else "·",
+                     ", ".join(differing[:LONGEST_LIST]) + more])
+    return markdown(["column", "cells", "measured", "agree", "published → ours where they differ"], rows)
+
+
+def reasons(table: dict[str, Any]) -> list[str]:
+    """Why ours differs, each reason once with the cells it is about; and results of an older recipe as such."""
+    found: dict[str, list[str]] = {}
+    for cell in table["cells"]:
+        if cell["agrees"] is False:
+            found.setdefault(f"{cell['why']['reason']}: {cell['why']['text']}", []).append(cell["row"])
+    lines = []
+    for why, rows in found.items():
+        names = list(dict.fromkeys(rows))
+        lines.append(f"{', '.join(names[:LONGEST_LIST])}{' …' if len(names) > LONGEST_LIST else ''}: {why}.")
+    old = Counter(cell["recipe"] for cell in table["cells"] if cell["current"] is False)
+    return lines + [f"{count} cells were measured in an older recipe, {recipe}." for recipe, count in old.items()]
+
+
+def curve_line(one: dict[str, Any]) -> str:
+    """The steps of a learning curve in words."""
+    curve, steps, best = one["curve"], [], 0
+    for examples, count in zip(curve["examples"], curve["n_correct"], strict=True):
+        if count > best:
+            best = count
+            steps.append(f"{count} at {examples / PAPER_EPOCH:.1f}")
+    return f"- `{one['run']}` (seed {one['seed']}), correct GCD at epoch: {', '.join(steps)}."
+
+
+def runs_section(entries: Iterable[Entry]) -> str:
+    lines = ["## Runs", "", "Each run with what it learned, whether the rules hold, and the command to repeat it.", ""]
+    found = [run_lines(run_facts(entry)) for entry in entries]
+    return "\n".join([*lines, *(found or ["None is measured yet."])])
+
+
+def run_lines(run: dict[str, Any]) -> str:
+    parts = [f"**{run['run']}**: {run['recipe']}, seed {run['seed']}; {run['minutes']} minutes, "
+             f"{millions(run['examples'])}, {run['examples_per_s'] or '?'} examples/s; "
+             f"accuracy {run['accuracy']:.2f}"]
+    if run["D"] is not None:
+        parts.append(f"{run['n_correct']} correct GCD ({shorten(run['D'])})")
+        parts.append(f"form {run['form']}, {run['verdict']}, stratified fidelity {run['fidelity']:.2f} %")
+        if run["classes"]:
+            parts.append(f"classes {shorten(run['classes'])}")
+        if run["being_learned"]:
+            parts.append(f"being learned: {shorten(run['being_learned'])}")
+        parts += [f"the rule '{name}' is broken by {shorten(dict.fromkeys(one.get('k', '?') for one in exceptions))}"
+                  for name, exceptions in run["broken"].items()]
+    return f"- {'; '.join(parts)}.\n  `{run['command']}`"
+
+
+def shorten(values: Iterable[Any]) -> str:
+    listed = list(map(str, values))
+    return ", ".join(listed[:40]) + (f" and {len(listed) - 40} more" if len(listed) > 40 else "")
+
+
+def text(value: Any) -> str:
+    if isinstance(value, list):
+        return "{" + ", ".join(map(str, value)) + "}" if value else "none"
+    return f"`{value}`" if isinstance(value, str) and value.startswith("+") else str(value)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])

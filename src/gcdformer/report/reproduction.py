@@ -1,0 +1,67 @@
+"""The paper's tables as HTML, published beside ours, and its figures: learning curves of the measured runs."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from gcdformer.experiments.paper.compare import millions
+from gcdformer.experiments.paper.page import budget, reasons, text
+from gcdformer.report import figures
+from gcdformer.report.page import write_page
+
+
+def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict[str, Any]]) -> None:
+    """One self-contained page."""
+    title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell"
+    parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
+    parts += [table_section(table) for table in tables]
+    items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {millions(run['examples'])}, "
+                    f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>"
+                    for run in runs)
+    parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
+    write_page(path, title, "\n".join(parts))
+
+
+def table_section(table: dict[str, Any]) -> str:
+    by_place = {(cell["row"], cell["column"]): cell for cell in table["cells"]}
+    head = "".join(f"<th>{escape(name)}</th>" for name in ["", *table["columns"]])
+    rows = "".join(f"<tr><td>{escape(row)}</td>" + "".join(cell_html(by_place.get((row, name))) for name in table["columns"])
+                   + "</tr>" for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
+    grid = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+    notes = "".join(f"<li>{escape(line)}</li>" for line in reasons(table))
+    drawn = ""
+    if table["curves"]:
+        figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})
+        drawn = f"<figure>{figures.to_svg(figure, escape(table['title']))}</figure>"
+    told = f"{escape(table['title'])} ({escape(table['label'])}).{escape(budget(table))}"
+    remark = f"<p><small>{escape(table['note']['text'])}</small></p>" if table["note"] else ""
+    return f"<section><h2>{escape(table['name'])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>{drawn}</section>"
+
+
+def cell_html(cell: dict[str, Any] | None) -> str:
+    """Published, and ours below it."""
+    if cell is None or cell["published"] is None:
+        return "<td></td>"
+    ours = "·" if cell["ours"] is None else escape(text(cell["ours"]).strip("`"))
+    shown = f"<b>{ours}</b>" if cell["agrees"] is False else ours
+    return f"<td><small>{escape(text(cell['published']).strip('`'))}</small><br>{shown}</td>"
+
+
+def as_lines(curve: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """A stored curve as lines of metrics."""
+    return [dict(zip(curve, values, strict=True)) for values in zip(*curve.values(), strict=True)]
+
+
+def write_curves(folder: Path, tables: list[dict[str, Any]]) -> list[Path]:
+    """The learning curves of each table or figure that has some, as SVG and PNG."""
+    written = []
+    for table in tables:
+        if table["curves"]:
+            folder.mkdir(parents=True, exist_ok=True)
+            figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})
+            for ending in ("svg", "png"):
+                written.append(folder / f"{table['name']}.{ending}")
+                figures.save(figure, written[-1])
+    return written

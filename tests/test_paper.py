@@ -1,0 +1,198 @@
+"""The paper's tables as data: their shape, their ranges, what must agree between them, and that every run can be built."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from gcdformer.data import Problem
+from gcdformer.errors import UserError
+from gcdformer.experiments.paper import TABLES, Cell, Table, experiments, find_table
+from gcdformer.experiments.paper.base import BASE_GCD
+from gcdformer.experiments.paper.computed import compute
+from gcdformer.experiments.paper.grokking import GROKKED
+from gcdformer.experiments.presets import preset
+from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.numbers import theory
+
+# rows, columns, published cells, as counted in the paper
+SHAPES = {
+    "encodings": (4, 2, 8), "base_gcd": (20, 2, 40), "theory": (20, 3, 60), "base_pred": (36, 4, 144),
+    "base_pred_det": (63, 12, 756), "base_pred_det2": (37, 12, 444), "grokking_det": (17, 8, 17 + 17 + 40),
+    "grokking_inverse": (36, 3, 108), "grokked_3": (50, 1, 50), "grokking_uni5": (17, 4, 68), "benford": (36, 2, 72),
+    "benford_inverse": (36, 2, 72), "ablation_outcome_dist": (17, 5, 85), "ablation_batch64": (11, 4, 44),
+    "pred_uni10": (20, 14, 280), "pred_uni1000_400": (5, 47, 47), "uniforms": (12, 2, 24), "fractions": (4, 10, 40),
+    "small_dims": (13, 6, 78), "deep_models": (13, 12, 153), "lstm1": (10, 4, 40), "lstm2": (10, 4, 40),
+    "lstm3": (10, 4, 40),
+}
+FIGURES = {"learning_curves", "mix", "grok_loss", "logu_loss_natural", "logu_loss_inverse", "uniacc", "uniacc1000"}
+PERCENT = ("accuracy", "frequency", "share", "theory")
+
+
+def value(table: str, row: object, column: str) -> object:
+    found = [cell.published for cell in TABLES[table].cells if (cell.row, cell.column) == (str(row), column)]
+    assert len(found) == 1, (table, row, column)
+    return found[0]
+
+
+def column(table: str, name: str) -> dict[str, object]:
+    return {cell.row: cell.published for cell in TABLES[table].cells if cell.column == name}
+
+
+def test_every_table_and_figure_is_there() -> None:
+    assert set(SHAPES) | FIGURES == set(TABLES)
+    assert find_table("tab:base_gcd") is TABLES["base_gcd"]
+    with pytest.raises(UserError, match="unknown table 'base_gdc'"):
+        find_table("base_gdc")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shape(name: str) -> None:
+    table = TABLES[name]
+    assert (len(table.rows), len(table.columns), len(table.published)) == SHAPES[name]
+    assert len({(cell.row, cell.column) for cell in table.cells}) == len(table.cells)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_values_are_in_range(table: Table) -> None:
+    for cell in table.published:
+        assert_in_range(cell)
+
+
+def assert_in_range(cell: Cell) -> None:
+    kind, published = cell.measure.kind, cell.published
+    if kind in PERCENT:
+        assert isinstance(published, int | float)
+        assert 0 <= published <= 100 or cell.note is not None, cell
+    elif kind == "correct":
+        assert isinstance(published, int) and 1 <= published <= 100, cell
+    elif kind == "prediction":
+        assert all(1 <= f <= 100 for f in (published if isinstance(published, tuple) else [published])), cell
+    elif kind in ("epoch-learned", "epochs", "reached"):
+        assert isinstance(published, int) and 0 <= published <= 1400, cell
+    elif kind in ("divisors", "new-prime-powers"):
+        assert isinstance(published, tuple) and all(len(theory.prime_factors(q)) == 1 for q in published), cell
+        if kind == "divisors":
+            assert all(cell.experiment.base % p == 0 for q in published for p in theory.prime_factors(q)), cell
+
+
+def test_tables_that_repeat_others_agree() -> None:
+    for base, (correct, accuracy, _) in BASE_GCD.items():
+        assert value("theory", base, "correct GCD") == value("base_gcd", base, "correct GCD") == correct
+        assert value("theory", base, "accuracy") == value("base_gcd", base, "accuracy") == accuracy
+    for row, accuracy in list(column("small_dims", "4 layers of 512").items())[1:]:
+        assert accuracy == BASE_GCD[int(row)][1]
+    for table, natural, balanced in (("ablation_outcome_dist", "1/k^2", "1/k, k <= 100"),
+                                     ("ablation_batch64", "natural, batch 256", "log-uniform outcomes, batch 256")):
+        for row in TABLES[table].rows:
+            assert value(table, row, natural) == value("benford", row, "correct GCD")
+            assert value(table, row, balanced) == value("benford_inverse", row, "correct GCD")
+    counts = column("grokking_inverse", "natural")
+    assert all(counts[base] == count for base, count in column("grokking_uni5", "natural").items())
+
+
+def differences(pairs: list[tuple[str, object, object]]) -> set[str]:
+    return {name for name, one, other in pairs if one != other}
+
+
+def test_disagreements_are_the_known_ones_and_have_a_reason() -> None:
+    natural = column("grokking_inverse", "natural")
+    base = [(row, value("base_gcd", row, "correct GCD"), natural[row]) for row in map(str, BASE_GCD) if row in natural]
+    assert differences(base) == {"30", "1000"}
+    large = [(str(b), correct, natural[str(b)]) for b, correct, _, _ in GROKKED if (b, correct) != (2401, 10)]
+    assert differences(large) == {"2744", "4000"}
+    closed = [(str(b), correct, len(closure(divisors, epochs))) for b, correct, divisors, epochs in GROKKED]
+    assert differences(closed) == {"2021", "2744", "5000"}
+    noted = {(table.name, cell.row) for table in TABLES.values() for cell in table.cells if cell.note}
+    assert {("grokking_det", row) for row in ("2021", "2744", "4000", "5000")} <= noted
+    assert {("grokking_inverse", row) for row in ("30", "1000", "2744", "4000")} <= noted
+    assert {("base_gcd", "30"), ("base_gcd", "1000"), ("uniforms", "1000"), ("deep_models", "12"),
+            ("small_dims", "parameters (millions)"), ("pred_uni10", "6"), ("theory", "15")} <= noted
+    assert all(cell.note for cell in TABLES["ablation_outcome_dist"].cells if cell.column == "1/k^1.5")
+
+
+def closure(divisors: tuple[int, ...], epochs: dict[int, int]) -> set[int]:
+    powers = [*divisors, *epochs]
+    highest = {p: max(q for q in powers if q % p == 0) for q in powers for p in theory.prime_factors(q)}
+    return products(highest, 100)
+
+
+def test_predictions_follow_the_three_rules() -> None:
+    """f(k) is the largest correct value that divides k, in all six bases and in the grokked model of base 1000."""
+    cells = TABLES["base_pred_det"].cells + TABLES["base_pred_det2"].cells
+    for base, expected in {2: 7, 4: 7, 10: 13, 30: 25, 31: 2, 420: 38}.items():
+        f = {int(cell.row): cell.published for cell in cells if cell.column == f"base {base}"}
+        correct = {k for k, prediction in f.items() if prediction == k}
+        assert list(f) == list(range(1, 101)) and len(correct) == expected
+        assert all(f[k] == largest_divisor(correct, k) for k in f)
+        assert all(base % p == 0 for k in correct for p in theory.prime_factors(k))
+    grokked = {int(row): f for row, f in column("grokked_3", "prediction").items()}
+    known = {k for k, f in grokked.items() if f == k}
+    assert grokked.pop(32) == (16, 32) and all(f == largest_divisor(known, k) for k, f in grokked.items())
+    short = {(cell.row, cell.column): cell.published for cell in TABLES["base_pred"].cells}
+    long = {(cell.row, cell.column): cell.published for cell in cells}
+    assert all(long[place] == published for place, published in short.items())
+
+
+def test_uniform_outcomes_show_classes() -> None:
+    """In every epoch published, the odd k that 5 does not divide have one prediction, a member of their class."""
+    for name in TABLES["pred_uni10"].columns:
+        if name.endswith("%"):
+            continue
+        f = {int(row): prediction for row, prediction in column("pred_uni10", name).items()}
+        assert len({f[k] for k in (1, 3, 7, 9, 11, 13, 17, 19)}) == 1 and len({f[k] for k in (2, 6, 14, 18)}) == 1
+        assert f[1] % 2 == 1 and f[1] % 5 and f[2] % 4 == 2 and f[5] == f[15]  # type: ignore[operator]
+    for k in (1, 2, 3, 4, 5):
+        shares = [cell for cell in TABLES["pred_uni1000_400"].cells if cell.row == f"GCD {k}"]
+        assert 93 <= sum(float(cell.published) for cell in shares) <= 103  # type: ignore[arg-type]
+        assert all(cell.measure.value % k == 0 for cell in shares)
+
+
+@pytest.mark.parametrize("name", ["fast", "paper"])
+def test_every_run_can_be_built(name: str) -> None:
+    seen = experiments()
+    assert len(seen) == len({one for table in TABLES.values() for one in table.experiments()})
+    for one in seen.values():
+        config = one.config(name, seed=3)
+        problem = Problem.of(config)
+        assert (problem.base, problem.task.name, config.training.seed) == (one.base, one.task, 3)
+        assert config.data.operands == one.operands and config.data.outcomes == one.outcomes
+
+
+def test_the_paper_preset_is_as_published() -> None:
+    seen = experiments()
+    base = seen["base-30"].config("paper")
+    assert base.identity() == preset("paper").replace(base=30).identity()
+    rational = seen["division_base-10_max-100000"].config("paper")
+    assert (rational.training.lr, rational.training.schedule, rational.training.warmup) == (1e-4, "inverse-sqrt", 10_000)
+    assert seen["base-30_mixture-outcomes"].config("paper").identity() == preset("paper-mixture").replace(
+        base=30, mixture_share=None).identity()
+    wide = seen["base-30_layers-1_dim-512"].config("fast")
+    fast = preset("fast")
+    assert wide.training.lr == pytest.approx(fast.training.lr * fast.model.decoder_dim / 512)
+    assert seen["base-30"].config("fast").training.lr == fast.training.lr
+    assert (wide.model.encoder_dim, wide.model.encoder_layers, wide.model.encoder_heads) == (512, 1, 8)
+
+
+def test_parameters_agree_with_our_models() -> None:
+    cells = [cell for table in TABLES.values() for cell in table.cells if cell.measure.kind == "parameters"]
+    assert len(cells) == 6 + 12
+    for cell in cells:
+        assert compute(cell) == pytest.approx(float(str(cell.published)), abs=0.11) or cell.note is not None, cell
+
+
+def test_theory_agrees_with_our_formulas() -> None:
+    for cell in TABLES["theory"].cells:
+        if cell.measure.kind != "theory":
+            continue
+        base, published = cell.experiment.base, float(str(cell.published))
+        right = 100 * 6 / 3.141592653589793**2 * prod(p**2 / (p**2 - 1) for p in theory.prime_factors(base))
+        assert compute(cell) == round(right, 1)
+        assert theory.paper_formula(base) == pytest.approx(published, abs=0.11) or base == 15
+        assert published == pytest.approx(right, abs=0.11) or cell.note is not None
+        assert (cell.note is not None) == (len(theory.prime_factors(base)) > 1)
+
+
+def test_encodings_agree_with_our_tokens() -> None:
+    assert all(compute(cell) == cell.published for cell in TABLES["encodings"].cells)

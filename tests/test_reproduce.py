@@ -1,0 +1,340 @@
+"""Measured runs beside published values: the ledger's files, the choice of a run, the page, and the command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, gcdformer
+from gcdformer import DamagedFile, Run, UserError, train
+from gcdformer.cli import main
+from gcdformer.data.testsets import natural_pairs, stratified_pairs
+from gcdformer.evaluation import PredictionTable
+from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
+from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+from gcdformer.experiments.paper.entry import Entry, entry_of, pack, read_entry, unpack
+from gcdformer.experiments.paper.ledger import choose, ledger_entries, served
+from gcdformer.experiments.paper.page import render, run_lines
+from gcdformer.experiments.paper.table import REASONS
+from gcdformer.experiments.presets import VERSIONS, preset
+from gcdformer.experiments.reproduce import Recipe, make_trials, measure_run
+from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.numbers.random import Purpose, block_generator
+
+SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
+SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
+PINNED = {"fast": ("1", "23e0922b2fc9"), "paper": ("1", "333fe2eac887")}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of base 10 in the fast recipe, but for its length."""
+    return train(Experiment(10).config("fast").replace(**SMALL), tmp_path_factory.mktemp("measured") / "base-10_seed-0")
+
+
+def ideal(experiment: Experiment, known: set[int], *, seed: int = 0, epoch_of: dict[int, int] | None = None) -> Entry:
+    """An entry of a model that follows the rules with this D and was trained for 100 epochs of the paper's size."""
+    tables = {}
+    for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
+                                ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
+        pairs = draw(1_000_000, 5_000, block_generator(0, purpose, 0))
+        gcds = np.gcd(pairs[:, 0], pairs[:, 1])
+        answers = np.array([largest_divisor(known, int(k)) for k in gcds], dtype=np.int64)
+        tables[name] = PredictionTable.of(pairs[:, 0], pairs[:, 1], answers, gcds)
+    first = dict.fromkeys(known, 1) | (epoch_of or {})
+    epochs = range(1, 101)
+    config = experiment.config("fast", seed).replace(max_minutes=None, max_epochs=100)
+    curve = {"epoch": list(epochs), "examples": [300_000 * e for e in epochs], "seconds": [60 * e for e in epochs],
+             "loss": [0.5] * 100, "test_loss": [0.5] * 100, "accuracy": [100 * tables["natural"].accuracy] * 100,
+             "n_correct": [sum(first[k] <= e for k in known) for e in epochs]}
+    return Entry(f"{experiment.name}_seed-{seed}", {
+        "format": 1, "gcdformer": "0", "preset": "fast", "preset_version": VERSIONS["fast"], "changed": {},
+        "experiments": [experiment.name], "config": config.model_dump(exclude_none=True), "examples_per_s": 5000,
+        "why": None, "curve": curve,
+        "events": [[e, [k for k in known if first[k] == e], []] for e in sorted(set(first.values()))],
+        "late": {}, "tables": pack(tables)})
+
+
+def cells(entries: list[Entry], table: str, **wanted: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    (found,) = reproduction_tables(entries, names=[table], **wanted)
+    return {(cell["row"], cell["column"]): cell for cell in found["cells"]}
+
+
+D10 = products({2: 16, 5: 25}, 100)
+D1000 = products({2: 16, 5: 25, 3: 3}, 100)
+
+
+def test_a_run_becomes_a_small_file_that_tells_the_same(measured: Run, tmp_path: Path) -> None:
+    entry = measure_run(measured.path)
+    path = entry.write(tmp_path)
+    assert path.stat().st_size < 20_000 and path.parent == tmp_path
+    (read,) = ledger_entries(tmp_path)
+    assert read == entry and read.experiments == ["base-10"] and read.recipe.startswith("fast-1 with epoch_size 512")
+    assert read.config == measured.config
+    scores = measured.scores()
+    assert read.scores == scores and read.last("accuracy") == pytest.approx(scores.accuracy, abs=1e-3)
+    for name, table in measured.prediction_tables().items():
+        for column in ("gcd", "prediction", "count"):
+            assert np.array_equal(getattr(read.tables[name], column), getattr(table, column))
+    assert read.curve["examples"] == [line["examples"] for line in measured.metrics]
+    assert read.explanation is not None and read.explanation.correct == scores.correct
+    assert f"--horizon {measured.config.training.horizon}" in read.command
+
+
+def test_a_file_edited_by_hand_is_refused(measured: Run, tmp_path: Path) -> None:
+    path = measure_run(measured.path).write(tmp_path)
+    text = path.read_text()
+    for old, new in (('"seed":0', '"seed":1'), ('"format": 1', '"format": 2'), ("{", "[", )):
+        assert old in text
+        with pytest.raises(DamagedFile, match="a measured run|does not match its checksum"):
+            read_entry("x", text.replace(old, new, 1), "x.json")
+    with pytest.raises(DamagedFile):
+        unpack("not compressed", "x")
+
+
+def test_which_experiments_a_run_serves(measured: Run) -> None:
+    benford = experiments()["base-10_log-uniform-operands"].config("fast").replace(max_gcd=None)
+    assert served(benford, "fast")[0] == ["base-10_log-uniform-operands", "base-10_log-uniform-operands_batch-256"]
+    other = benford.replace(batch_size=64, lr=1e-3)
+    assert served(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 1e-3})
+    odd = benford.replace(batch_size=32)
+    assert served(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
+    assert served(benford.replace(dim=16), "fast") == ([], {})
+    assert served(Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05), "fast")[0] == [
+        "base-30_mixture-outcomes"]
+
+
+def test_a_run_that_serves_nothing_needs_to_be_told(tmp_path: Path) -> None:
+    run = train(Experiment(10).config("fast").replace(**SMALL, dim=16), tmp_path / "narrow")
+    with pytest.raises(UserError, match="--as"):
+        measure_run(run.path)
+    with pytest.raises(UserError, match="base 30"):
+        measure_run(run.path, stands_for="base-30")
+    why = Note("smaller model", "16 dimensions")
+    entry = measure_run(run.path, stands_for="base-10", why=why)
+    assert entry.facts["changed"]["encoder_dim"] == 16 and entry.note == why
+    with pytest.raises(UserError, match="why"):
+        entry_of(run, "x", experiments=[], preset="fast", version="1", changed={}, why=Note("mood", "x"))  # type: ignore[arg-type]
+
+
+def test_a_run_keeps_the_preset_it_was_started_in(measured: Run, tmp_path: Path) -> None:
+    """A preset that changes later neither relabels nor loses a run."""
+    copy = tmp_path / "base-10_seed-0"
+    shutil.copytree(measured.path, copy)
+    started = {"preset": "fast", "version": "0", "experiments": ["base-10"], "changed": {"lr": 1.0}}
+    (copy / ".reproduce.json").write_text(json.dumps(started))
+    entry = measure_run(copy)
+    assert entry.recipe == "fast-0 with lr 1.0" and entry.experiments == ["base-10"]
+    assert entry.name != measure_run(measured.path).name
+    (copy / ".reproduce.json").write_text("{")
+    with pytest.raises(DamagedFile):
+        measure_run(copy)
+
+
+def test_predictions_of_the_rules_agree_with_the_paper() -> None:
+    entries = [ideal(Experiment(10), D10), ideal(Experiment(2), products({2: 64}, 100))]
+    for table in ("base_pred", "base_pred_det", "base_pred_det2"):
+        found = [cell for (_, column), cell in cells(entries, table).items() if column.split()[1] in ("2", "10")]
+        assert found and all(cell["agrees"] and cell["status"] == "measured" for cell in found)
+    assert cells(entries, "base_gcd")["10", "correct GCD"]["ours"] == 13
+    assert cells(entries, "base_gcd")["10", "accuracy"]["ours"] == pytest.approx(84.4, abs=2)
+    assert cells(entries, "base_gcd")["30", "accuracy"]["status"] == "not measured"
+    assert cells(entries, "base_gcd", bases=[2]).keys() == {("2", "correct GCD"), ("2", "accuracy")}
+    assert cells(entries, "base_gcd", preset="paper")["10", "accuracy"]["ours"] is None
+    assert "the rule" not in run_lines(run_facts(entries[0]))
+
+
+def test_epochs_divisors_and_new_prime_powers() -> None:
+    base = Experiment(2023)
+    entry = ideal(base, products({7: 7, 17: 17, 3: 3, 2: 2}, 100), epoch_of={3: 40, 21: 41, 2: 90})
+    found = cells([entry], "grokking_det")
+    assert found["2023", "3 at epoch"]["ours"] == 40.0 and found["2023", "3 at epoch"]["agrees"]
+    assert found["2023", "2 at epoch"]["ours"] == 90.0
+    assert found["2023", "4 at epoch"]["ours"] == "not reached" and not found["2023", "4 at epoch"]["agrees"]
+    assert found["2023", "divisors of B"]["ours"] == [7, 17] and found["2023", "divisors of B"]["agrees"]
+    uni5 = cells([entry, ideal(Experiment(2023, outcomes="mixture"), {1, 7})], "grokking_uni5")
+    assert uni5["2023", "natural, epochs"]["ours"] == 90.0 and uni5["2023", "5 % uniform"]["ours"] == 2
+    inverse = Experiment(10, outcomes="log-uniform")
+    balanced = ideal(inverse, products({2: 32, 5: 25}, 100))
+    assert cells([balanced], "grokking_inverse")["10", "new prime powers"]["ours"] is None
+    both = cells([balanced, ideal(Experiment(10), D10)], "grokking_inverse")
+    assert both["10", "new prime powers"]["ours"] == [32] and both["10", "log-uniform outcomes"]["agrees"]
+    steps = cells([ideal(Experiment(30), products({2: 8, 3: 9, 5: 25}, 100), epoch_of={100: 77})], "learning_curves")
+    assert (steps["base 30", "21 GCD at epoch"]["ours"], steps["base 30", "25 GCD at epoch"]["ours"]) == (1.0, 77.0)
+    assert steps["base 30", "27 GCD at epoch"]["ours"] == "not reached"
+
+
+def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
+    config = Experiment(10, outcomes="uniform").config("fast").replace(**SMALL | {"max_epochs": 8, "epoch_size": 256})
+    run = train(config, tmp_path / "uniform")
+    entry = measure_run(run.path)
+    assert list(entry.facts["late"]) == [str(epoch) for epoch in range(2, 9)]
+    found = cells([entry], "pred_uni10")
+    first = run.scores(2).by_gcd[1]
+    assert found["1", "epoch 266"]["ours"] == (first.prediction if first.prediction is not None else "unreadable")
+    assert found["1", "epoch 266 %"]["ours"] == pytest.approx(100 * first.frequency, abs=0.06)
+    assert all(cell["why"]["reason"] in ("not comparable", "pitfall") for cell in found.values() if cell["agrees"] is False)
+
+
+def test_best_of_seeds_never_mixes_recipes() -> None:
+    weak, good, other = (ideal(Experiment(10), known, seed=seed) for seed, known in enumerate(({1, 2, 5, 10}, D10, D1000)))
+    old = Entry("old", other.facts | {"preset_version": "0"})
+    (choice,) = choose([weak, good, old]).values()
+    assert choice.entry is good and choice.seeds == [0, 1] and choice.current
+    (older,) = choose([old]).values()
+    assert not older.current and "older recipe" in render([old])
+    changed = Entry("changed", other.facts | {"config": other.config.replace(lr=1e-3).model_dump(exclude_none=True)})
+    assert choose([weak, good, changed])["base-10"].seeds == [2]
+    found = cells([weak, good, old], "base_gcd")["10", "correct GCD"]
+    assert (found["ours"], found["seeds"], found["run"]) == (13, [0, 1], "base-10_seed-1")
+
+
+def test_where_ours_differs_a_line_says_why() -> None:
+    entries = [ideal(Experiment(base), {1}) for base in (10, 30, 420, 1000)] + [
+        ideal(Experiment(1000, "log-uniform", "inverse-1.5"), {1}), ideal(Experiment(10, outcomes="mixture"), {1}),
+        ideal(experiments()["base-10_family-lstm_hidden-dim-1024"], {1})]
+    differing = [cell for table in reproduction_tables(entries) for cell in table["cells"] if cell["agrees"] is False]
+    assert len(differing) > 100 and all(cell["why"]["reason"] in REASONS and cell["why"]["text"] for cell in differing)
+    reasons = {(cell["row"], cell["column"], cell["why"]["reason"]) for cell in differing}
+    assert {("10", "correct GCD", "fewer examples"), ("1000", "1/k^1.5", "pitfall"), ("10", "lstm 1024", "smaller model"),
+            ("15", "theoretical accuracy", "pitfall")} <= reasons
+    said = Entry("said", ideal(Experiment(10), {1}).facts | {"why": {"reason": "other recipe", "text": "a test"}})
+    assert cells([said], "base_gcd")["10", "correct GCD"]["why"] == {"reason": "other recipe", "text": "a test"}
+    more = cells([ideal(Experiment(10), D1000)], "base_gcd")["10", "correct GCD"]
+    assert more["why"]["reason"] == "other recipe" and more["difference"] > 0
+
+
+def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdformer.lab import paper
+    monkeypatch.setattr(paper, "ledger_entries", lambda: [ideal(Experiment(10), D10)])
+    tables = {table["name"]: table for table in paper.paper_tables.__wrapped__()}
+    assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= set(tables) and "lstm1" not in tables
+    row = tables["base_gcd"]["cells"][0]
+    assert (row["row"], row["column"], row["published"], row["ours"], row["why"]) == ("10", "correct GCD", "13", "13", None)
+    assert json.loads(json.dumps(list(tables.values()))) == list(tables.values())
+
+
+def test_counts() -> None:
+    none = count_tables([])
+    assert none["distinct_runs"] == none["tables_with_measurements"] == 0
+    assert none["measured"] == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
+    some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023), {1})])
+    by_name = {table["name"]: table for table in some["tables"]}
+    assert some["distinct_runs"] == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
+    assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72
+
+
+def test_the_page_equals_the_ledger() -> None:
+    page = (ROOT / "docs" / "REPRODUCTION.md").read_text()
+    assert page == render(ledger_entries()), "render it again: gcdformer reproduce --render docs/REPRODUCTION.md"
+    assert all(f"## {name}\n" in page for name in TABLES)
+
+
+def test_every_recorded_run_can_be_read_and_serves_known_experiments() -> None:
+    known = experiments()
+    for entry in ledger_entries():
+        assert set(entry.experiments) <= set(known) and entry.experiments
+        assert entry.facts["preset"] in VERSIONS and entry.examples > 0 and entry.command.startswith("gcdformer train")
+
+
+def test_the_page_shows_broken_rules_and_commands() -> None:
+    broken = ideal(Experiment(10), {1, 2, 5})
+    page = render([broken])
+    assert "the rule 'products' is broken by 10" in page and broken.command in page
+    assert "| 10 | 13 → **3** |" in page and "| 30 | 27 → · |" in page
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_changed_preset_needs_a_new_version(name: str) -> None:
+    """If this fails, give the preset a new version in VERSIONS and write version and digest here."""
+    digest = hashlib.sha256(json.dumps(preset(name).identity(), sort_keys=True).encode()).hexdigest()[:12]
+    assert (VERSIONS[name], digest) == PINNED[name]
+
+
+def test_trials_are_shared_and_named() -> None:
+    table = TABLES["theory"]
+    trials = make_trials(table.experiments([10, 30]), Recipe("fast", minutes=6), range(2), table)
+    assert [one.name for one in trials] == ["base-10_seed-0", "base-30_seed-0", "base-10_seed-1", "base-30_seed-1"]
+    assert all(one.config.limits.max_minutes == 6 and one.config.machine.threads == 1 for one in trials)
+    batches = TABLES["ablation_batch64"]
+    sizes = [one.config.training.batch_size for one in
+             make_trials(batches.experiments([10]), Recipe(minutes=6, changed={"batch_size": 32}), [0], batches)]
+    assert sorted(sizes) == [64, 64, 256, 256]
+    published = make_trials(TABLES["benford"].experiments([10]), Recipe("paper"), [0], TABLES["benford"])
+    assert published[0].config.limits.max_epochs == 1000
+    with pytest.raises(UserError, match="minutes"):
+        make_trials(table.experiments([10]), Recipe("paper"), [0], table)
+    assert Recipe("fast", minutes=6).folder == f"fast-{VERSIONS['fast']}-6min"
+
+
+def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trainings in processes of their own; what only reads is called here."""
+    def here(*words: object) -> str:
+        assert main(["reproduce", *map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    out, ledger, page = tmp_path / "runs", tmp_path / "ledger", tmp_path / "page.md"
+    nowhere = ["--ledger", ledger, "--out", tmp_path / "none"]
+    ledger.mkdir()
+    words = ["base_gcd", "--bases", "31", "--seeds", 2, "--out", out, "--ledger", ledger, *SMALL_FLAGS]
+    planned = json.loads(here(*words, "--dry-run", "--json"))
+    assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
+    first = gcdformer("reproduce", *words, "--json", "--html", tmp_path / "page.html")
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert told["tables"] == [{**told["tables"][0], "name": "base_gcd", "cells": 40, "measured": 2}]
+    assert told["distinct_runs"] == 2 and {run["seed"] for run in told["runs"]} <= {0, 1}
+    by_column = {cell["column"]: cell for cell in told["table"]["cells"]}
+    assert by_column["correct GCD"]["seeds"] == [0, 1] and "gcdformer train" in by_column["accuracy"]["command"]
+    assert "base_gcd" in (tmp_path / "page.html").read_text()
+
+    runs = sorted(out.glob("*/*/metrics.jsonl"))
+    before = [path.stat().st_mtime_ns for path in runs]
+    again = here(*words)
+    assert "correct GCD" in again and "start" not in again
+    assert [path.stat().st_mtime_ns for path in runs] == before and len(runs) == 2
+
+    here("--record", *(path.parent for path in runs), "--render", page, "--ledger", ledger,
+         "--why", "fewer examples: a test of the command")
+    assert "fewer examples: a test of the command" in page.read_text() and "2 runs;" in page.read_text()
+    listed = json.loads(here("--json", *nowhere))
+    assert listed["distinct_runs"] == 2 and {t["name"]: t["measured"] for t in listed["tables"]}["base_gcd"] == 2
+    assert "| 31 | 2 → " in here("base_gcd", "--show", "--markdown", *nowhere)
+    assert "not measured" in here("grok_loss", "--show", *nowhere)
+    assert "base_gcd" in here(*nowhere)
+
+
+def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (0, 1, 2):
+        ideal(Experiment(2023), products({7: 7, 17: 17, 3: 3}, 100), seed=seed, epoch_of={3: 40 + seed}).write(tmp_path)
+    words = ["grok_loss", "--show", "--figures", tmp_path / "figures", "--ledger", tmp_path, "--out", tmp_path / "none",
+             "--html", tmp_path / "page.html"]
+    assert main(["reproduce", *map(str, words)]) == 0
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["grok_loss.png", "grok_loss.svg"]
+    html = (tmp_path / "page.html").read_text()
+    assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["base_gdc"], "unknown table 'base_gdc'"),
+    (["base_gcd", "--bases", "10,8"], "bases: 8 is not in base_gcd"),
+    (["base_gcd", "--minutes", "-1"], "minutes"),
+    (["base_gcd", "--minutes", "1", "--max-epochs", "1"], "not both"),
+    (["--bases", "10"], "need a table"),
+    (["--why", "x:y"], "--record"),
+    (["--record", "nowhere"], "no such run folder"),
+    (["base_gcd", "--render", "x.md"], "leave the table out"),
+    (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
+])
+def test_mistakes_are_told_in_one_line(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                       capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
