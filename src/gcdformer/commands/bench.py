@@ -29,7 +29,8 @@ from gcdformer.training.session import start_model
 
 ROUNDS = 5
 WARM_STEPS = 200
-DEFAULTS = fast().replace(base=1000, operands="uniform", outcomes="natural", optimizer="adam", schedule="constant", warmup=20)
+DEFAULTS = fast().replace(base=1000, operands="uniform", outcomes="natural", optimizer="adam", schedule="constant",
+                          warmup=20)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
