@@ -75,7 +75,8 @@ def test_a_run_becomes_a_small_file_that_tells_the_same(measured: Run, tmp_path:
     path = entry.write(tmp_path)
     assert path.stat().st_size < 20_000 and path.parent == tmp_path
     (read,) = ledger_entries(tmp_path)
-    assert read == entry and read.experiments == ["base-10"] and read.recipe.startswith(f"fast-{VERSIONS['fast']} with epoch_size 512")
+    assert read == entry and read.experiments == ["base-10"]
+    assert read.recipe.startswith(f"fast-{VERSIONS['fast']} with epoch_size 512")
     assert read.config == measured.config
     scores = measured.scores()
     assert read.scores == scores and read.last("accuracy") == pytest.approx(scores.accuracy, abs=1e-3)
