@@ -48,7 +48,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if rows:
         terminalreporter.section("faults: row, what, reached, wanted")
         for row, what, reached, wanted in rows:
-            terminalreporter.write_line(f"{row:>3}  {what:<76} {reached:<32} {wanted}")
+            terminalreporter.write_line(f"{row:>3}  {what:<100} {reached:<36} {wanted}")
     for report in terminalreporter.stats.get("skipped", []):
         terminalreporter.write_line(f"not run here: {report.nodeid}: {report.longrepr[2]}")
 

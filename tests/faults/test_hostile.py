@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import resource
 import shutil
 import sys
@@ -20,6 +21,7 @@ import torch
 
 from conftest import ROOT, Figures
 from faults import SERVER, TINY, count, rng_of, run_to_end
+from gcdformer import DamagedFile, UserError, load_run
 from gcdformer.cli import main
 
 MEGABYTE = 1 << 20
@@ -160,6 +162,23 @@ def test_a_run_folder_brings_no_code_with_it(tmp_path: Path, whole: Path, capfd:
         assert "name it yourself once" in capfd.readouterr().err and not mark.exists()
     assert main(["describe", "--no-timing", "--task", f"{code}:Own"]) == 0 and mark.exists()
     assert main(["predict", str(path), "1", "2"]) == 0
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(whole: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(whole, tmp_path / "run"))
+    hostile.forge_tables(path, hostile.bomb("natural.gcd"))
+    with pytest.raises(DamagedFile, match=r"epoch-00002\.npz: .*bytes when unpacked"):
+        load_run(path).prediction_tables()
+
+
+def test_a_configuration_of_a_giant_with_weights_of_a_dwarf_allocates_nothing(whole: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(whole, tmp_path / "run"))
+    body = (path / "config.toml").read_text().partition("\n")[2]
+    for name, value in {"encoder_layers": 256, "encoder_dim": 65536, "decoder_dim": 65536}.items():
+        body = re.sub(rf"^{name} = \d+$", f"{name} = {value}", body, flags=re.MULTILINE)
+    hostile.forge_config(path, body.encode())
+    with pytest.raises(UserError, match="does not fit the run's configuration"):
+        load_run(path).predictor()
 
 
 def fuzz(run: str, folder: str, per_kind: int, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -70,20 +71,22 @@ def test_three_kills_in_one_epoch(whole: Whole, tmp_path: Path, figures: Figures
     assert same == wanted
 
 
-def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path, whole: Whole) -> None:
+def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path) -> None:
     """A run stopped within its first evaluation saves that step again later; no moment of it leaves no checkpoint."""
-    words = ["train", *TINY, "--max-epochs", 3, "--out", tmp_path / "run"]
-    child = Child(words, tmp_path / "log")
+    words = ["train", *TINY, "--max-epochs", 1, "--out"]
+    child = Child([*words, tmp_path / "stopped"], tmp_path / "log")
     assert child.wait_for(lambda child: child.phase_name == "evaluation")
     child.send(signal.SIGTERM)
-    assert child.wait() == 75 and checkpoint_steps(tmp_path / "run") == [EPOCH_STEPS]
-    for operation in range(1, 40):
-        child = Child(words, tmp_path / "log", die_at=operation, die_after_step=EPOCH_STEPS)
-        if child.wait() != -9 or child.step.value > EPOCH_STEPS:
+    assert child.wait() == 75 and checkpoint_steps(tmp_path / "stopped") == [EPOCH_STEPS]
+    run_to_end([*words, Path(shutil.copytree(tmp_path / "stopped", tmp_path / "whole"))], tmp_path / "log")
+    expected, saving = fingerprint(tmp_path / "whole"), 0
+    for operation in range(1, 60):
+        path = Path(shutil.copytree(tmp_path / "stopped", tmp_path / f"run-{operation}"))
+        child = Child([*words, path], tmp_path / f"log-{operation}", die_at=operation)
+        if child.wait() != -9:
             break
-        going_on = Child([*words, "--max-epochs", 1], tmp_path / f"log-{operation}")
-        assert going_on.wait_for(lambda child: child.step.value > 0) and going_on.step.value >= EPOCH_STEPS
-        going_on.process.kill()
-        going_on.wait()
-    run_to_end(words, tmp_path / "log")
-    assert fingerprint(tmp_path / "run") == whole[0]
+        saving += child.phase_name == "saving"
+        said = run_to_end([*words, path], tmp_path / f"again-{operation}")
+        assert f"going on at step {EPOCH_STEPS}" in said, (operation, said)
+        assert fingerprint(path) == expected and not leftovers(path)
+    assert saving > 10 and operation < 59

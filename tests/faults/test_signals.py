@@ -44,6 +44,8 @@ def signal_at_start(words: list[object], number: signal.Signals, delay: float) -
         deadline = time.monotonic() + 60
         while process.poll() is None and not handles(process.pid, number) and time.monotonic() < deadline:
             time.sleep(0.001)
+        maps = Path(f"/proc/{process.pid}/maps")
+        assert not maps.exists() or "libtorch" not in maps.read_text(), "its handlers came after torch"
         time.sleep(delay)
         process.send_signal(number)
         out, _ = process.communicate(timeout=SECONDS)
