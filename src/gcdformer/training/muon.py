@@ -50,30 +50,29 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        for weight in self.param_groups[0]["params"]:
-            self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        weights = self.param_groups[0]["params"]
+        gradients = [weight.grad for weight in weights]
+        momenta = [self.state[weight].setdefault("momentum", torch.zeros_like(weight)) for weight in weights]
+        torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+        ahead = dict(zip(weights, torch._foreach_lerp(gradients, momenta, MOMENTUM), strict=True))  # Nesterov's look ahead
+        if decay := self.param_groups[0]["lr"] * self.param_groups[0]["weight_decay"]:
+            torch._foreach_mul_(weights, 1 - decay)
         first, *others = self.alike
-        waiting = [self.pool.submit(self.move, shape) for shape in others] if self.pool else []
+        waiting = [self.pool.submit(self.move, shape, ahead) for shape in others] if self.pool else []
         for shape in [first] if self.pool else [first, *others]:
-            self.move(shape)
+            self.move(shape, ahead)
         for one in waiting:
             one.result()
 
     @torch.no_grad()
-    def move(self, shape: tuple[int, int]) -> None:
-        """A step of all maps of this shape."""
-        rate, decay, maps = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"], self.alike[shape]
-        directions = nearly_orthogonal(torch.stack([self.direction(*one) for one in maps]))
-        for (weight, start, rows), direction in zip(maps, directions, strict=True):
-            part = weight[start:start + rows]
-            if decay:
-                part.mul_(1 - rate * decay)
-            part.sub_(direction.mT if rows > weight.shape[1] else direction, alpha=rate * RMS_OF_ADAM * max(shape)**0.5)
+    def move(self, shape: tuple[int, int], ahead: dict[nn.Parameter, Tensor]) -> None:
+        """A step of all maps of this shape along their directions, each turned to be wider than high."""
+        maps = self.alike[shape]
 
-    def direction(self, weight: nn.Parameter, start: int, rows: int) -> Tensor:
-        """The momentum of one map with its new gradient, Nesterov's look ahead of it, wider than high."""
-        assert weight.grad is not None
-        gradient, momentum = (tensor[start:start + rows] for tensor in (weight.grad, self.state[weight]["momentum"]))
-        momentum.lerp_(gradient, 1 - MOMENTUM)
-        ahead = torch.lerp(gradient, momentum, MOMENTUM)
-        return ahead.mT if rows > weight.shape[1] else ahead
+        def views(of: Callable[[nn.Parameter], Tensor]) -> list[Tensor]:
+            parts = [(of(weight)[start:start + rows], rows > weight.shape[1]) for weight, start, rows in maps]
+            return [part.mT if high else part for part, high in parts]
+
+        directions = nearly_orthogonal(torch.stack(views(ahead.__getitem__)))
+        rate = self.param_groups[0]["lr"] * RMS_OF_ADAM * max(shape)**0.5
+        torch._foreach_add_(views(lambda weight: weight), list(directions.unbind()), alpha=-rate)
