@@ -22,6 +22,7 @@ outcomes = "natural"
 layers = 1
 dim = 16
 heads = 2
+optimizer = "adam"
 schedule = "constant"
 warmup = 5
 batch-size = 16
