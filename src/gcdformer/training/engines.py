@@ -7,9 +7,10 @@ numbers within rounding, and each can go on with the other's checkpoint. It know
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import torch
@@ -129,6 +130,17 @@ class AutogradEngine(Engine):
         self.optimizers.load(tensors)
 
 
+@contextmanager
+def hand_over_often() -> Iterator[None]:
+    """Let threads take turns in Python more often than every 5 ms, which is as long as a step."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
 class PackedEngine(Engine):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
@@ -168,10 +180,11 @@ class PackedEngine(Engine):
             for index in range(first, count, self.threads):
                 losses[index] = self.shards[index].learn(batch.part(*parts[index]), share)
 
-        others = [self.pool.submit(work, first) for first in range(1, min(self.threads, count))] if self.pool else []
-        work(0)
-        for other in others:
-            other.result()
+        with hand_over_often():
+            others = [self.pool.submit(work, first) for first in range(1, min(self.threads, count))] if self.pool else []
+            work(0)
+            for other in others:
+                other.result()
         for index, shard in enumerate(self.shards[:count]):
             if index or add:
                 self.total.flat.add_(shard.gradients.flat)
