@@ -6,6 +6,7 @@ the interpreter's own start; before that, the system's default ends a process th
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from conftest import Figures
 from faults import OFTEN, TINY, Child, count, fingerprint, rng_of, run_to_end
 from gcdformer.runs.checkpoint import checkpoint_steps
+from gcdformer.training.signals import StopRequest, ending_at_once
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PHASES = ("start", "warm-up", "training", "evaluation", "saving")
@@ -88,3 +90,19 @@ def test_signals_in_every_phase(whole: tuple[object, ...], tmp_path: Path, figur
     figures(3, f"signals in {', '.join(PHASES)}: saved, code 75 within {SECONDS} s, identical", f"{good} of {wanted}",
             f"{wanted} of {wanted}")
     assert good == wanted
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_swallowed_by_a_finaliser_still_stops(number: signal.Signals) -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)  # the handler runs, and raises, within this call
+
+    with ending_at_once():
+        thing: object | None = Finalised()
+        thing = None
+        assert thing is None
+        with StopRequest() as stop:
+            assert stop.received == number

@@ -19,13 +19,23 @@ class Interrupted(BaseException):
     """A signal came while nothing was being trained."""
 
 
+class EndAtOnce:
+    """A handler that raises `Interrupted`, and remembers the signal: an exception that comes within a callback of the
+    interpreter (a finaliser, a weak reference, an import of some library) is swallowed there."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number)
+        raise Interrupted(self.received.name)
+
+
 @contextmanager
 def ending_at_once() -> Iterator[None]:
     """Signals raise `Interrupted`, until a `StopRequest` takes over: from a verb's first moment to its training, and after
     it, there is nothing to save, and loading torch may take long."""
-    def end(number: int, frame: FrameType | None) -> None:
-        raise Interrupted(signal.Signals(number).name)
-
+    end = EndAtOnce()
     before: dict[signal.Signals, Any] = {}
     try:
         for name in SIGNALS:
@@ -40,7 +50,7 @@ def ending_at_once() -> Iterator[None]:
 
 
 class StopRequest:
-    """Remembers the first signal, while entered."""
+    """Remembers the first signal, while entered; one that came before and was swallowed too."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -49,7 +59,9 @@ class StopRequest:
     def __enter__(self) -> StopRequest:
         try:
             for name in SIGNALS:
-                self._before[name] = signal.signal(name, self._handle)
+                before = self._before[name] = signal.signal(name, self._handle)
+                if isinstance(before, EndAtOnce):
+                    self.received = self.received or before.received
         except ValueError:
             pass  # not the main thread (a notebook's worker): signals stay as they are
         return self
