@@ -20,7 +20,8 @@ COSINE = {"schedule": "cosine", "horizon": 40}
 CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "task": ("division", {}), "base": (7, {}), "maximum": (900, {}),
     "operands": ("log-uniform", {}), "outcomes": ("uniform", {}), "max_gcd": (7, {"outcomes": "uniform"}),
-    "alpha": (0.3, {"outcomes": "power"}), "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}),
+    "alpha": (0.3, {"outcomes": "power"}), "final_alpha": (3.0, {"outcomes": "uniform", **COSINE}),
+    "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}),
     "repeat_share": (0.5, {}), "repeat_size": (20, {"repeat_share": 0.5}),
     "family": ("gru", {"heads": 0}), "encoder_layers": (2, {}), "decoder_layers": (2, {}), "encoder_dim": (8, {}),
     "decoder_dim": (8, {}), "encoder_heads": (4, {}), "decoder_heads": (4, {}),

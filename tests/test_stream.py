@@ -31,6 +31,7 @@ KINDS: dict[str, dict[str, object]] = {
     "addition": {"task": "addition"},
     "outcomes": {"outcomes": "log-uniform"},
     "mixture": {"outcomes": "mixture"},
+    "shift": {"outcomes": "inverse-sqrt", "final_alpha": 1.0, "horizon": 600, "batch_size": 16},
 }
 LENGTH = 20_000
 all_kinds = pytest.mark.parametrize("kind", KINDS)
@@ -277,3 +278,11 @@ def test_a_block_stays_within_its_own_counters(outcomes: str) -> None:
     assert np.array_equal(problem.draw(rng, BLOCK), stream_of(outcomes=outcomes).block(3))
     low, *upper = rng.bit_generator.state["state"]["counter"].tolist()
     assert 0 < low < 2**32 and upper == [3, Purpose.TRAINING, 0]
+
+
+def test_a_law_shifts_from_block_to_block_until_the_horizon() -> None:
+    blocks = 4
+    shifting = stream_of(outcomes="inverse-sqrt", final_alpha=1.0, horizon=BLOCK * blocks // 16, batch_size=16, warmup=0)
+    for index in range(blocks + 2):
+        alpha = 0.5 + 0.5 * min(1.0, index / blocks)
+        assert np.array_equal(shifting.block(index), stream_of(outcomes="power", alpha=alpha).block(index)), index

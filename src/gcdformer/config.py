@@ -52,6 +52,8 @@ class DataSection(Section):
                                 "(100 or M, whichever is smaller, if not given)")
     alpha: float | None = Field(None, ge=-10, le=10,
                                 description="exponent of --outcomes power: P(k) ~ k^-alpha")
+    final_alpha: float | None = Field(None, ge=-10, le=10, description="exponent that the law of the GCD shifts to, "
+                                      "example by example until the horizon of a cosine schedule (no shift if not given)")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
@@ -65,6 +67,8 @@ class DataSection(Section):
     def laws_agree(self) -> Self:
         if (self.outcomes == "power") != (self.alpha is not None):
             raise ValueError("outcomes 'power' and alpha go together: give both or neither")
+        if self.final_alpha is not None and self.outcomes in ("natural", "mixture"):
+            raise ValueError(f"final_alpha needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
         if self.mixture_share is not None and self.outcomes != "mixture":
             raise ValueError(f"mixture_share needs outcomes 'mixture', not '{self.outcomes}'")
         if self.max_gcd is not None and self.outcomes == "natural":
@@ -205,6 +209,8 @@ class Config(Section):
             raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
         if self.training.optimizer == "muon" and self.model.family != "transformer":
             raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
+        if self.data.final_alpha is not None and self.training.schedule != "cosine":
+            raise ValueError(f"final_alpha needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
         return self
 
     @classmethod
@@ -228,11 +234,14 @@ class Config(Section):
         if leaves.get("family") in ("lstm", "gru"):
             leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
         if leaves.get("task", "gcd") != "gcd":
-            leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "mixture_share": None} | leaves
+            leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None,
+                      "mixture_share": None} | leaves
         if "outcomes" in leaves:
-            leaves = {"alpha": None, "mixture_share": None} | leaves
+            leaves = {"alpha": None, "final_alpha": None, "mixture_share": None} | leaves
             if leaves["outcomes"] == "natural":
                 leaves = {"max_gcd": None} | leaves
+        if leaves.get("schedule", "cosine") != "cosine":
+            leaves = {"final_alpha": None, "horizon": None, "final_lr_share": None} | leaves
         tree = self.model_dump()
         where = {leaf.name: leaf.section for leaf in config_leaves()}
         for name, value in leaves.items():

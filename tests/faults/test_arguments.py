@@ -25,7 +25,8 @@ SMALL: dict[str, list[object]] = {
     "train": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "describe": ["--no-timing"],
     "demo": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "evaluate": ["--threads", 1],
     "bench": ["--seconds", 0.01, "--dim", 132, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
-    "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [],
+    "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [], "runs": [], "sweep": ["--dry-run"],
+    "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"],
 }
 HUGE = "99999999999999999999999999"
 NONSENSE = ["-1", "0", "nan", "inf", "-inf", "1e400", "x", "", " ", "1_000", "\u0663", "0x10", "1.5", "--", "-", "1e-9",
@@ -40,7 +41,7 @@ BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", 
            "test_size": ["100"], "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"],
            "batch_size": ["1", "16"], "checkpoint_minutes": ["1e-9", "9"], "layers": ["1", "2"], "encoder_layers": ["2"],
            "decoder_layers": ["2"]}
-SLOW = {"bench": 4, "report": 6}
+SLOW = {"bench": 4, "report": 6, "reproduce": 15}
 """Cases of the verbs that take seconds; the others have 29 each, 300 together."""
 ODD_PATHS = ["", "\x00", "x" * 300, "/proc/x", "nowhere", "a file", "."]
 ODD_TASKS = ["x.py:Y", ":", ".py:", "\x00.py:X", "..py:X", "lcm"]
@@ -51,7 +52,7 @@ def commands(draw: st.DrawFn, verb: str, run: Path, work: Path) -> tuple[list[st
     """A verb with some of its flags and positional arguments, at most two of them nonsense; and what standard input says."""
     verbs = next(a for a in parser_of(verb)._actions if isinstance(a, argparse._SubParsersAction))
     actions = [a for a in verbs.choices[verb]._actions if not isinstance(a, argparse._HelpAction)]
-    words = [verb, *map(str, SMALL.get(verb, ["--no-such-flag"]))]
+    words = [verb, *map(str, SMALL[verb])]
     places = st.one_of(st.just("a file"), st.integers(0, 10**6).map(lambda n: f"new-{n}"))
     odd = [draw(st.integers(0, 2))]
 
@@ -110,6 +111,7 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
     work = tmp_path / "work"
     work.mkdir()
     (work / "a file").write_text("a,b,prediction\n2,4,2\n")
+    (work / "a ledger").mkdir()
     monkeypatch.chdir(work)
     codes: Counter[int] = Counter()
     tried: Counter[str] = Counter()

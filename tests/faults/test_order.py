@@ -92,7 +92,9 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 # What each leaf can be changed to, where the next number would not do; and what has to go with it.
 OTHERS: dict[str, dict[str, object]] = {
     "task": {"task": "comparison"}, "outcomes": {"outcomes": "uniform"}, "max_gcd": {"outcomes": "uniform", "max_gcd": 7},
-    "alpha": {"outcomes": "power", "alpha": 0.3}, "mixture_share": {"outcomes": "mixture", "mixture_share": 0.2},
+    "alpha": {"outcomes": "power", "alpha": 0.3},
+    "final_alpha": {"outcomes": "uniform", "final_alpha": 1.0, "schedule": "cosine", "horizon": 99},
+    "mixture_share": {"outcomes": "mixture", "mixture_share": 0.2},
     "budget": {"budget": 500}, "repeat_share": {"repeat_share": 0.5}, "repeat_size": {"repeat_share": 0.5, "repeat_size": 9},
     "family": {"family": "gru"}, "encoder_dim": {"encoder_dim": 8}, "decoder_dim": {"decoder_dim": 8},
     "encoder_heads": {"encoder_heads": 4}, "decoder_heads": {"decoder_heads": 4}, "positions": {"positions": 99},

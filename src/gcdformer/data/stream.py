@@ -3,11 +3,13 @@
 Examples come in blocks of 4,096; block j is drawn by a generator of its own, whose counter is j. So the same
 examples come whatever the chunk size, the number of ranks or the place one starts from, and nothing has to be
 saved. A data budget makes the blocks come again, reshuffled; a repeat share replaces some examples by ones of a
-small set. Both are functions of (seed, n) too.
+small set; a law of the GCD that shifts does so from block to block. All are functions of (seed, n) too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from gcdformer.config import Config
 from gcdformer.data.problem import Problem
 from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.laws import PairLaw, pair_law
 from gcdformer.numbers.random import Purpose, block_generator
 
 BLOCK = 4096
@@ -25,20 +28,29 @@ class Stream:
     """Questions by number. Keeps the last block it made, since batches are smaller than blocks."""
 
     def __init__(self, problem: Problem, seed: int, *, budget: int | None = None, repeat_share: float = 0.0,
-                 repeat_size: int | None = None) -> None:
+                 repeat_size: int | None = None, law_at: Callable[[int], PairLaw] | None = None) -> None:
         self.problem = problem
         self.seed = seed
         self.budget = budget
         self.repeat_share = repeat_share
         self.repeat_size = repeat_size or DEFAULT_REPEAT_SIZE
+        self.law_at = law_at
+        """The pair law by example number, if it changes."""
         self._block: tuple[int, Integers] | None = None
         self._source: tuple[int, Integers] | None = None
 
     @classmethod
     def of(cls, config: Config, problem: Problem) -> Stream:
-        data = config.data
-        return cls(problem, config.training.seed, budget=data.budget, repeat_share=data.repeat_share,
-                   repeat_size=data.repeat_size)
+        data, training = config.data, config.training
+        law_at = None
+        if data.final_alpha is not None and training.horizon is not None:
+            last = training.horizon * training.batch_size
+
+            def law_at(example: int) -> PairLaw:
+                return pair_law(data, problem.maximum, example / last)
+
+        return cls(problem, training.seed, budget=data.budget, repeat_share=data.repeat_share,
+                   repeat_size=data.repeat_size, law_at=law_at)
 
     def examples(self, start: int, stop: int) -> Integers:
         """Questions number start..stop-1, (stop-start, inputs)."""
@@ -68,7 +80,8 @@ class Stream:
         return questions
 
     def _fresh(self, purpose: Purpose, index: int) -> Integers:
-        return self.problem.draw(block_generator(self.seed, purpose, index), BLOCK)
+        problem = self.problem if self.law_at is None else replace(self.problem, pairs=self.law_at(index * BLOCK))
+        return problem.draw(block_generator(self.seed, purpose, index), BLOCK)
 
     @cached_property
     def _repeated_set(self) -> Integers:

@@ -156,8 +156,8 @@ class Mixture(PairLaw):
         return a, b
 
 
-def pair_law(data: DataSection, maximum: int) -> PairLaw:
-    """The pair law of a configuration."""
+def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
+    """The pair law of a configuration, at some point between the start (0) and the horizon (1) of its training."""
     operands = OPERAND_LAWS[data.operands]
     natural = NaturalPairs(operands, maximum)
     if data.outcomes == "natural":
@@ -167,4 +167,6 @@ def pair_law(data: DataSection, maximum: int) -> PairLaw:
         share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share
         return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0), share)
     alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
+    if data.final_alpha is not None:
+        alpha += (data.final_alpha - alpha) * min(1.0, progress)
     return ChosenGcd(operands, maximum, max_gcd, alpha)
