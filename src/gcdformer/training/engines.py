@@ -153,7 +153,7 @@ class PackedEngine(Engine):
         self.weights = FlatTensors.adopt(model)
         self.total = FlatTensors(model)
         self.new_shard: Callable[[], Shard] = partial(Shard, model, self.weights)
-        self.shards: list[Shard] = []
+        self.shards = [Shard(model, self.weights, self.total)]  # the first writes where the others are added
         self.threads = threads
         self.pool = one_thread_each(threads - 1) if threads > 1 else None
         named = dict(model.named_parameters()) if training.optimizer == "muon" else {}
@@ -172,24 +172,23 @@ class PackedEngine(Engine):
         rows = len(batch.inputs.lengths)
         count = max(min(2, rows), -(-rows // ROWS_A_SHARD))
         parts = cuts(rows, count)
-        while len(self.shards) < count:
+        first = 1 if add else 0
+        while len(self.shards) < first + count:
             self.shards.append(self.new_shard())
+        shards = self.shards[first:first + count]
         losses = [0.0] * count
 
-        def work(first: int) -> None:
-            for index in range(first, count, self.threads):
-                losses[index] = self.shards[index].learn(batch.part(*parts[index]), share)
+        def work(start: int) -> None:
+            for index in range(start, count, self.threads):
+                losses[index] = shards[index].learn(batch.part(*parts[index]), share)
 
         with hand_over_often():
-            others = [self.pool.submit(work, first) for first in range(1, min(self.threads, count))] if self.pool else []
+            others = [self.pool.submit(work, start) for start in range(1, min(self.threads, count))] if self.pool else []
             work(0)
             for other in others:
                 other.result()
-        for index, shard in enumerate(self.shards[:count]):
-            if index or add:
-                self.total.flat.add_(shard.gradients.flat)
-            else:
-                self.total.flat.copy_(shard.gradients.flat)
+        for shard in shards[1 - first:]:
+            self.total.flat.add_(shard.gradients.flat)
         if last and self.ranks > 1:
             dist.all_reduce(self.total.flat)
         return share * math.fsum(losses)

@@ -13,16 +13,16 @@ from gcdformer.models.transformer import Transformer
 
 
 class Shard(Forward):
-    """Forward and back for some rows of a batch, with rooms and gradients of its own."""
+    """Forward and back for some rows of a batch, with rooms of its own; its gradients too, unless they are given."""
 
-    def __init__(self, model: Transformer, weights: FlatTensors) -> None:
+    def __init__(self, model: Transformer, weights: FlatTensors, gradients: FlatTensors | None = None) -> None:
         super().__init__(model.sizes, weights.pairs)
-        self.gradients = FlatTensors(model)
+        self.gradients = gradients or FlatTensors(model)
         self.no_bias: Floats = np.zeros(max(self.sizes.encoder_dim, self.sizes.decoder_dim), dtype=np.float32)
 
     def learn(self, batch: PackedBatch, share: float) -> float:
         """The summed loss of these rows; `gradients` becomes the gradient of `share` times it."""
-        self.gradients.flat.zero_()
+        self.gradients.flat[self.gradients.inner:].zero_()  # the maps inside the layers are written, not added to
         inputs, given = batch.inputs, batch.given
         memory = self.encode(inputs)
         state = self.decode(given, memory, inputs)
