@@ -200,9 +200,9 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, stop: S
         return config.replace(horizon=max(limits.max_epochs * training.steps_per_epoch, training.warmup + 1))
     assert limits.max_minutes is not None, "check_start lets no other case through"
     view.note("measuring the speed of this machine, to fix the horizon of the cosine schedule …")
-    step_seconds, test_seconds = measure_speed(config, problem, device, stop=stop, ranks=ranks)
-    epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
     seconds = 60 * limits.max_minutes
+    step_seconds, test_seconds = measure_speed(config, problem, device, min(15.0, max(3.0, seconds / 200)), stop, ranks)
+    epoch_seconds = training.steps_per_epoch * step_seconds + test_seconds
     epochs = int(seconds * 0.97 / epoch_seconds)
     steps = epochs * training.steps_per_epoch if epochs else int(seconds / step_seconds)
     return config.replace(horizon=max(steps, training.warmup + 1))
@@ -238,7 +238,7 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
         return perf_counter() - began
 
     first = timed_step(0)
-    count = max(1, min(400, int(seconds / max(first, 1e-4))))
+    count = max(1, min(2000, int(seconds / max(first, 1e-4))))
     times = sorted(timed_step(1 + index) for index in range(count))
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
