@@ -22,7 +22,7 @@ from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training.engines import AutogradEngine, PackedEngine
 from gcdformer.training.learner import Learner
 from gcdformer.training.muon import nearly_orthogonal
-from gcdformer.training.session import new_model
+from gcdformer.training.session import new_model, start_model
 
 CPU = torch.device("cpu")
 SHAPES: dict[str, dict[str, object]] = {
@@ -174,3 +174,25 @@ def test_parts_of_packed_rows_are_those_rows(lengths: list[int], data: st.DataOb
     got = [list(part.tokens[a:b]) for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)]
     assert got == [list(rows[n, :lengths[n]]) for n in range(first, last)]
     assert list(part.places) == [place for n in range(first, last) for place in range(lengths[n])]
+
+
+@pytest.mark.parametrize("engine", ["auto", "autograd"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_momentum_of_a_dead_unit_ends_at_zero(threads: int, engine: str) -> None:
+    """Denormal numbers made a step four times as long in a run of ten million examples."""
+    config = tiny_config(optimizer="muon", threads=threads, engine=engine)
+    problem = Problem.of(config)
+    learner = Learner(config, problem, start_model(config, problem), torch.device("cpu"))
+    learner.learn(0)
+    with torch.no_grad():
+        learner.model.get_parameter("encoder.0.feed_forward.up.bias")[0] = -1e6  # dead: its gradient is zero
+    learner.learn(1)
+    tensors = learner.engine.optimizer_tensors()
+    for name in ("up", "down"):
+        momentum = tensors[f"momentum/encoder.0.feed_forward.{name}.weight"]
+        (momentum[0] if name == "up" else momentum[:, 0]).fill_(1e-39)
+    learner.engine.load_optimizer(tensors)
+    learner.learn(2)
+    for key, value in learner.engine.optimizer_tensors().items():
+        assert not ((value != 0) & (value.abs() < torch.finfo(torch.float32).tiny)).any(), key
+    assert torch.full((1,), 1e-39).mul(0.95).item() != 0  # nobody else's arithmetic is changed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -20,6 +22,17 @@ from gcdformer.training.schedules import learning_rate
 
 class Diverged(Exception):
     """The loss or its gradient is no longer a number."""
+
+
+@contextmanager
+def without_denormals() -> Iterator[None]:
+    """Numbers below 1e-38 are zero here: the momentum of a unit that is dead goes there, and each operation on such a
+    number takes as long as a hundred others."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 class Learner:
@@ -41,6 +54,10 @@ class Learner:
 
     def learn(self, step: int) -> tuple[float, float]:
         """Take step number `step`; the loss before it and the learning rate."""
+        with without_denormals():
+            return self._learn(step)
+
+    def _learn(self, step: int) -> tuple[float, float]:
         rate = learning_rate(self.training, step)
         loss = self.backward(self.batch(step))
         if not math.isfinite(loss):

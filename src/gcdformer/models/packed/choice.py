@@ -22,5 +22,9 @@ def is_packable(family: str, device: torch.device, precision: str) -> bool:
 
 
 def one_thread_each(workers: int) -> ThreadPoolExecutor:
-    """Threads whose matrix products do not start threads of their own."""
-    return ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    """Threads whose matrix products do not start threads of their own, and that take denormal numbers for zero."""
+    def start() -> None:
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+
+    return ThreadPoolExecutor(workers, initializer=start)
