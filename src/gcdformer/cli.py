@@ -34,6 +34,7 @@ VERBS = {
     "seen": "whether and when a pair was trained on",
     "describe": "parameters, lengths, FLOPs and time of a configuration",
     "reproduce": "the paper's tables: published beside measured, and what is missing",
+    "completion": "a script that completes verbs, flags and names in your shell",
     "bench": "throughput of sampling, training and evaluation on this machine",
 }
 
@@ -51,8 +52,13 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
-def build_parser(verb: str | None) -> Parser:
-    """The parser of a verb, or the one that lists them."""
+def build_parsers() -> Parser:
+    """The parser of all verbs at once, for what is made from them: completion, the reference."""
+    return build_parser(*VERBS)
+
+
+def build_parser(*loaded: str) -> Parser:
+    """The parser that lists the verbs and knows the arguments of some."""
     parser = Parser(prog="gcdformer", allow_abbrev=False, epilog=CODES, description=(
         "Train small models on integer arithmetic, above all the GCD, and explain what they predict."))
     parser.add_argument("--version", action="version", version=f"gcdformer {__version__}")
@@ -60,7 +66,7 @@ def build_parser(verb: str | None) -> Parser:
     for name, summary in VERBS.items():
         sub = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".",
                                allow_abbrev=False)
-        if name == verb:
+        if name in loaded:
             module = importlib.import_module(f"gcdformer.commands.{name}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
@@ -79,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if any("\0" in word for word in words):
             raise UserError("arguments: none may hold a NUL character")
         with ending_at_once() if verb in SAVING else nullcontext():
-            args = build_parser(verb).parse_args(words)
+            args = build_parser(*([verb] if verb else [])).parse_args(words)
             code: int = args.run(args)
             sys.stdout.flush()
             return code
