@@ -227,27 +227,17 @@ class Config(Section):
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
         with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law.
         """
-        for both in ("dim", "heads", "layers"):
-            if both in leaves:
-                value = leaves.pop(both)
-                leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
-        if leaves.get("family") in ("lstm", "gru"):
-            leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
-        if leaves.get("task", "gcd") != "gcd":
-            leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None,
-                      "mixture_share": None} | leaves
-        if "outcomes" in leaves:
-            leaves = {"alpha": None, "final_alpha": None, "mixture_share": None} | leaves
-            if leaves["outcomes"] == "natural":
-                leaves = {"max_gcd": None} | leaves
-        if leaves.get("schedule", "cosine") != "cosine":
-            leaves = {"final_alpha": None, "horizon": None, "final_lr_share": None} | leaves
+        return self.overlay(leaves)
+
+    def overlay(self, *changes: Mapping[str, Any]) -> Config:
+        """A copy with several sets of leaves changed, one after another; only the whole has to be valid."""
         tree = self.model_dump()
         where = {leaf.name: leaf.section for leaf in config_leaves()}
-        for name, value in leaves.items():
-            if name not in where:
-                raise UserError(f"unknown field '{name}': the fields are {', '.join(sorted(where))}")
-            tree[where[name]][name] = value
+        for leaves in changes:
+            for name, value in with_consequences(leaves).items():
+                if name not in where:
+                    raise UserError(f"unknown field '{name}': the fields are {', '.join(sorted(where))}")
+                tree[where[name]][name] = value
         return Config.parse(tree)
 
     def to_toml(self) -> str:
@@ -257,6 +247,26 @@ class Config(Section):
         """The leaves that make two runs the same, flat."""
         tree = self.model_dump(exclude={"limits", "machine"})
         return {name: value for section in tree.values() for name, value in section.items()}
+
+
+def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changed leaves with those that follow from them, as `Config.replace` says."""
+    leaves = dict(changes)
+    for both in ("dim", "heads", "layers"):
+        if both in leaves:
+            value = leaves.pop(both)
+            leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
+    if leaves.get("family") in ("lstm", "gru"):
+        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
+    if leaves.get("task", "gcd") != "gcd":
+        leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None, "mixture_share": None} | leaves
+    if "outcomes" in leaves:
+        leaves = {"alpha": None, "final_alpha": None, "mixture_share": None} | leaves
+        if leaves["outcomes"] == "natural":
+            leaves = {"max_gcd": None} | leaves
+    if leaves.get("schedule", "cosine") != "cosine":
+        leaves = {"final_alpha": None, "horizon": None, "final_lr_share": None} | leaves
+    return leaves
 
 
 class Leaf:

@@ -72,6 +72,8 @@ def full(args: argparse.Namespace) -> int:
     if args.figure.suffix not in (".svg", ".png"):
         raise UserError(f"figure: a file that ends in .svg or .png, got '{args.figure}'")
     leaves = given(args)
+    if args.config_file is not None:
+        raise UserError("--full measures bench's default model: leave --config out")
     if others := set(leaves) - {"threads", "engine"}:
         raise UserError(f"full: chooses widths, depths, bases and batch sizes itself; leave out {', '.join(sorted(others))}")
     flags = [part for name, value in leaves.items() for part in (f"--{name}", str(value))]

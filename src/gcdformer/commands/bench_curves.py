@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 
+from gcdformer.commands.options import in_window
 from gcdformer.report.figures import SERIES, STYLE, save
 
 CURVES: dict[str, tuple[str, list[int]]] = {
@@ -32,7 +33,7 @@ def measure_curves(seconds: float, flags: list[str]) -> dict[str, list[dict[str,
     wanted = [(curve, flag, value) for curve, (flag, values) in CURVES.items() for value in values]
     found: dict[str, list[dict[str, Any]]] = {curve: [] for curve in CURVES}
     console = Console(stderr=True)
-    for curve, flag, value in track(wanted, "measuring", console=console, disable=not console.is_terminal):
+    for curve, flag, value in track(wanted, "measuring", console=console, disable=not in_window(console)):
         command = [sys.executable, "-m", "gcdformer", "bench", "--json", "--seconds", str(seconds), *flags, flag, str(value)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import add_config_flags, add_json, config_from
+from gcdformer.commands.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.experiments.presets import demo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR",
+    parser.add_argument("--out", type=run_path, default=None, metavar="DIR",
                         help="run folder (default: a new one, runs/demo, runs/demo-2, ...)")
+    add_quiet(parser, "print nothing while training")
     add_json(parser)
     add_config_flags(parser, defaults=demo())
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, demo())
     from gcdformer.commands.training import train_and_tell
-    return train_and_tell(config, args.out or fresh_folder(Path("runs")), as_json=args.json)
+    return train_and_tell(config, args.out or fresh_folder(runs_folder()), quiet=args.quiet, as_json=args.json)
 
 
 def fresh_folder(parent: Path) -> Path:

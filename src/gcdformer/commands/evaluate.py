@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from gcdformer.commands.options import add_checkpoint, add_json, print_json, whole_number
+from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, in_window, print_json, run_path, whole_number
 from gcdformer.data.testsets import test_sets
 from gcdformer.evaluation import Scores, score
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("--test-size", type=whole_number, metavar="N",
                         help="pairs in each test set (default: the run's)")
     add_checkpoint(parser)
     parser.add_argument("--threads", type=whole_number, metavar="N", help="CPU threads (default: all cores)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     sets = test_sets(config, run.problem, epoch)
     loss = predictor.loss(next(iter(sets.values())))
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(console=console, transient=True, disable=args.quiet or not in_window(console)) as progress:
         tables = {}
         for name, questions in sets.items():
             bar = progress.add_task(f"decoding the {name} set", total=len(questions))

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from gcdformer.commands.explain_page import show_checks, show_comparison, show_explanation, show_timeline
-from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
 from gcdformer.config import LARGEST_BASE
 from gcdformer.data.predictions import read_predictions
 from gcdformer.errors import UserError
@@ -23,7 +23,7 @@ from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folders", nargs="*", type=Path, metavar="DIR", help="run folder; several are compared")
+    parser.add_argument("run_folders", nargs="*", type=run_path, metavar="DIR", help="run folder; several are compared")
     parser.add_argument("--epoch", metavar="N", help="the epoch to explain (default: the last)")
     parser.add_argument("--checkpoint", metavar="best|last|EPOCH", help="the same, by name")
     parser.add_argument("--predictions", type=Path, metavar="FILE.csv",
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checks", action="store_true", help="also ask the model: swapped, summed, scaled, other sizes")
     parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M (max up to 5000): a proof")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         one.require_gcd()
     if args.epoch and args.checkpoint:
         raise UserError("epoch and checkpoint say the same thing: give one")
-    found = explain_exhaustively(first, checkpoint) if args.exhaustive else explain_run(first, checkpoint)
+    found = explain_exhaustively(first, checkpoint, quiet=args.quiet) if args.exhaustive else explain_run(first, checkpoint)
     history = timeline(line for line in first.metrics if line["epoch"] <= first.epoch(checkpoint))
     checks = run_checks(first, checkpoint, found) if args.checks else []
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
@@ -97,11 +98,11 @@ def tell(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         console.print(f"\nwritten to {args.html}")
 
 
-def explain_exhaustively(run: Run, checkpoint: str) -> Explanation:
+def explain_exhaustively(run: Run, checkpoint: str, *, quiet: bool = False) -> Explanation:
     from rich.progress import Progress
     maximum = run.config.task.maximum
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(console=console, transient=True, disable=quiet or not in_window(console)) as progress:
         bar = progress.add_task(f"trying all pairs of 1..{maximum}", total=maximum * maximum)
         return explain_run(run, checkpoint, exhaustive=True, on_chunk=lambda done: progress.update(bar, completed=done))
 

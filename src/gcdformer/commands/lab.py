@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import parse_integer
+from gcdformer.commands.options import parse_integer, run_path, runs_folder
 from gcdformer.errors import MissingExtra, UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="?", type=Path, default=Path("runs"), metavar="RUNS",
-                        help="a folder of runs, or one run (default: runs; with no runs, a bundled example is shown)")
+    parser.add_argument("runs", nargs="?", type=run_path, default=runs_folder(), metavar="RUNS",
+                        help="a folder of runs, or one run (default: $GCDFORMER_RUNS, or runs; with no runs, a bundled "
+                        "example is shown)")
     parser.add_argument("--port", type=port_number, metavar="N", help="port (default: 8420, or a free one if that is taken)")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
                         help="address to listen on (default: 127.0.0.1, this machine only)")

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gcdformer.config import Config, Leaf, config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.presets import PRESETS, preset
-from gcdformer.tasks.trust import trust_task
+from gcdformer.tasks.trust import require_trusted, trust_task
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
 
 
 def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None = None,
-                     defaults: Config | None = None) -> None:
-    """A flag for each leaf of the schema (or for some of them), grouped by section; `defaults` are shown in the help."""
+                     defaults: Config | None = None, *, config_file: bool = True) -> None:
+    """A flag for each leaf of the schema (or for some of them), grouped by section, and `--config` for a file of them.
+
+    `defaults` are shown in the help.
+    """
     shown = (defaults or preset("fast")).model_dump()
     wanted = None if only is None else set(only)
     groups: dict[str, Any] = {}
+    if config_file:
+        parser.add_argument("--config", dest="config_file", type=Path, metavar="FILE.toml",
+                            help="settings from a file, over the preset's and under the flags': a run's own config.toml, "
+                            "or a few fields by name")
     for leaf in config_leaves():
         if wanted is not None and leaf.name not in wanted:
             continue
@@ -73,13 +85,61 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def config_from(args: argparse.Namespace, start: Config | None = None) -> Config:
-    """The preset (or `start`) with the flags applied. A limit of epochs or minutes replaces the preset's."""
+    """The preset (or `start`) with the file of `--config`, then the flags applied."""
     leaves = given(args)
     if "task" in leaves:
         trust_task(leaves["task"])
-    if {"max_epochs", "max_minutes"} & set(leaves):
-        leaves = {"max_epochs": None, "max_minutes": None} | leaves
-    return (start or preset(getattr(args, "preset", None) or "fast")).replace(**leaves)
+    if "init_from" in leaves:
+        leaves["init_from"] = str(run_path(leaves["init_from"]))
+    start = start or preset(getattr(args, "preset", None) or "fast")
+    if getattr(args, "config_file", None) is None:
+        return start.overlay(with_limits(leaves))
+    from gcdformer.commands.config_file import read_config_file
+    found = with_limits(read_config_file(args.config_file))
+    if isinstance(found.get("task"), str) and "task" not in leaves:
+        require_trusted(found["task"], args.config_file)
+    try:
+        return start.overlay(found, with_limits(leaves))
+    except UserError as error:
+        if is_valid(start, found):
+            raise
+        raise UserError(f"{args.config_file}: {error}") from None
+
+
+def is_valid(start: Config, leaves: dict[str, Any]) -> bool:
+    try:
+        start.overlay(leaves)
+    except UserError:
+        return False
+    return True
+
+
+def with_limits(leaves: dict[str, Any]) -> dict[str, Any]:
+    """A limit of epochs or minutes replaces one that was there before."""
+    return {"max_epochs": None, "max_minutes": None} | leaves if {"max_epochs", "max_minutes"} & set(leaves) else leaves
+
+
+def runs_folder() -> Path:
+    """Where runs are kept: $GCDFORMER_RUNS, or `runs` here."""
+    return Path(os.environ.get("GCDFORMER_RUNS") or "runs")
+
+
+def run_path(text: str) -> Path:
+    """A run folder, or a folder of runs, as it was typed: a relative name is in $GCDFORMER_RUNS if that is set.
+
+    Names that begin with `.` are relative to the current folder all the same.
+    """
+    home = os.environ.get("GCDFORMER_RUNS")
+    return Path(home) / text if home and text.split("/")[0] not in (".", "..") else Path(text)
+
+
+def add_quiet(parser: argparse.ArgumentParser, meaning: str = "print no progress") -> None:
+    parser.add_argument("--quiet", action="store_true", help=meaning)
+
+
+def in_window(console: Console) -> bool:
+    """Whether a person watches: a real terminal that can redraw, not a file or pipe, whatever FORCE_COLOR says."""
+    return console.file.isatty() and not console.is_dumb_terminal
 
 
 def add_preset(parser: argparse.ArgumentParser) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json
+from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json, run_path
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
@@ -20,7 +19,7 @@ from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
                         "or - to read CSV rows from standard input")
     add_checkpoint(parser)

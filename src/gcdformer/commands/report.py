@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import add_json, print_json
+from gcdformer.commands.options import add_json, add_quiet, print_json, run_path
 from gcdformer.report.page import write_figures, write_report
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folders", nargs="+", type=Path, metavar="DIR", help="run folder; several are compared")
+    parser.add_argument("run_folders", nargs="+", type=run_path, metavar="DIR", help="run folder; several are compared")
     parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH",
                         help="the epoch to explain (default: last)")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="where to (default: report.html in the run's folder, or here for several)")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures as SVG and PNG files")
+    add_quiet(parser, "do not print what was written")
     add_json(parser)
 
 
@@ -29,6 +30,6 @@ def run(args: argparse.Namespace) -> int:
         written += write_figures(args.figures, runs, args.checkpoint)
     if args.json:
         print_json({"written": [str(one) for one in written]})
-    else:
+    elif not args.quiet:
         print("\n".join(map(str, written)))
     return 0

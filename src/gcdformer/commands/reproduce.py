@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcdformer.commands.options import add_config_flags, add_json, given, number, parse_integer, print_json
+from gcdformer.commands.options import (
+    add_config_flags,
+    add_json,
+    add_quiet,
+    given,
+    number,
+    parse_integer,
+    print_json,
+    run_path,
+    runs_folder,
+)
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import TABLES, find_table
@@ -32,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
                         help="epochs of a run, in place of minutes")
     parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
-    parser.add_argument("--out", type=Path, default=Path("runs/reproduce"), metavar="DIR",
-                        help="folder of the runs (default: runs/reproduce)")
+    parser.add_argument("--out", type=run_path, default=runs_folder() / "reproduce", metavar="DIR",
+                        help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one a core)")
     parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing, and train nothing")
@@ -42,15 +52,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", nargs="?", type=Path, const=Path("reproduction.html"), metavar="FILE",
                         help="write an HTML page (default name: reproduction.html)")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write learning curves as SVG and PNG")
-    parser.add_argument("--record", nargs="+", type=Path, metavar="RUN", help="add run folders to the ledger")
+    parser.add_argument("--record", nargs="+", type=run_path, metavar="RUN", help="add run folders to the ledger")
     parser.add_argument("--as", dest="stands_for", metavar="EXPERIMENT",
                         help="with --record: the experiment that the run stands for, if its recipe is another")
     parser.add_argument("--why", metavar="REASON:TEXT",
                         help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="another ledger than the package's own")
+    add_quiet(parser, "print no progress while training")
     add_json(parser)
-    add_config_flags(parser, only=FREE, defaults=preset("fast"))
+    add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -128,9 +139,9 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
     from gcdformer.experiments.reproduce import ONE_THREAD, mark
     from gcdformer.training.signals import StopRequest
     mark(missing, recipe)
-    quiet = argparse.Namespace(json=args.json or args.markdown)
+    how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
     with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
-        run_trials(planned, engine, board_for(quiet, planned, engine.slots), stop)
+        run_trials(planned, engine, board_for(how, planned, engine.slots), stop)
         interrupted = bool(stop)
     for one in planned:
         if one.status in ("failed", "diverged", "in use"):

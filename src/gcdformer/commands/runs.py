@@ -7,13 +7,12 @@ import csv
 import json
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from gcdformer.commands.options import parse_integer
+from gcdformer.commands.options import parse_integer, run_path, runs_folder
 
 if TYPE_CHECKING:
     from gcdformer.runs.query import Answer
@@ -23,7 +22,8 @@ WIDE = 250  # columns, where no window bounds them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with runs in it, at any depth")
+    parser.add_argument("folder", nargs="?", type=run_path, default=runs_folder(), metavar="DIR",
+                        help="folder with runs in it, at any depth (default: $GCDFORMER_RUNS, or runs)")
     parser.add_argument("--where", metavar="SQL", help="only runs for which this holds: \"base = 10 AND seed < 3\"")
     parser.add_argument("--sort", metavar="SQL", help="\"accuracy DESC, base\" (default: most correct GCD first)")
     parser.add_argument("--best-of-seeds", action="store_true", help="of runs that differ in the seed only, the best one")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
@@ -17,9 +16,10 @@ from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", type=Path, metavar="DIR", help="run folder")
+    parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands")
     parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH", help="up to where (default: last)")
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     blocks = range(-(-total // BLOCK))
     for index in track(blocks, "replaying the stream", console=console, transient=True,
-                       disable=not console.is_terminal):
+                       disable=args.quiet or not in_window(console)):
         block = stream.examples(index * BLOCK, min((index + 1) * BLOCK, total))
         places += (index * BLOCK + np.flatnonzero((block == wanted).all(1))).tolist()
         if arity == 2 and wanted[0] != wanted[1]:

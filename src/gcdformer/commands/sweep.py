@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
 from gcdformer.errors import UserError
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the sweep, a TOML file")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder of the trials, each a run folder")
+    parser.add_argument("--out", required=True, type=run_path, metavar="DIR", help="folder of the trials, each a run folder")
     parser.add_argument("--dry-run", action="store_true", help="show the trials and the estimated time, run nothing")
     parser.add_argument("--engine", choices=["local", "ray"], default="local",
                         help="where trials run: processes on this machine, or Ray (default: local)")
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="epochs before a trial may be stopped (default: 1)")
     parser.add_argument("--asha-reduction", type=lambda text: parse_integer(text, "asha-reduction", 2, 100), metavar="N",
                         help="one of N goes on at each rung (default: 4)")
+    add_quiet(parser, "print nothing but what failed")
     add_json(parser)
 
 
@@ -130,9 +131,11 @@ def build_engine(args: argparse.Namespace, sweep: SweepFile) -> Engine:
 
 
 def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> Board:
-    from gcdformer.experiments.board import LiveBoard, PlainBoard
+    from gcdformer.experiments.board import Board, LiveBoard, PlainBoard
     console = Console(highlight=False)
-    if console.is_terminal and not args.json:
+    if args.quiet:
+        return Board(planned, slots)
+    if in_window(console) and not args.json:
         return LiveBoard(planned, slots, console)
     return PlainBoard(planned, slots, sys.stderr if args.json else None)
 
@@ -159,6 +162,8 @@ def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
         counts[one.status] = counts.get(one.status, 0) + 1
         if one.status in ("failed", "diverged", "in use"):
             print(f"{one.status} {one.name}: {one.reason}", file=sys.stderr)
+    if args.quiet:
+        return
     print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
     print(f"look at them  gcdformer runs {args.out}")
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from gcdformer.commands.options import add_config_flags, add_json, add_preset, config_from, given
+from gcdformer.commands.options import add_config_flags, add_json, add_preset, add_quiet, config_from, given, run_path
 from gcdformer.config import Config, config_leaves
 from gcdformer.runs.folder import RunFolder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_preset(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="run folder, new or to go on with")
-    parser.add_argument("--quiet", action="store_true", help="print nothing while training")
+    parser.add_argument("--out", required=True, type=run_path, metavar="DIR", help="run folder, new or to go on with")
+    add_quiet(parser, "print nothing while training")
     add_json(parser)
     add_config_flags(parser)
 
@@ -28,6 +27,6 @@ def stored_config(args: argparse.Namespace) -> Config | None:
     """The run's own configuration, if it is to be gone on with and nothing else was asked for than limits."""
     free = {leaf.name for leaf in config_leaves() if leaf.section in ("limits", "machine")}
     folder = RunFolder(args.out)
-    if args.preset is not None or set(given(args)) - free or not folder.exists():
+    if args.preset is not None or args.config_file is not None or set(given(args)) - free or not folder.exists():
         return None
     return folder.read_config()[0]

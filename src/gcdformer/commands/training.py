@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcdformer.commands.options import print_json
+from gcdformer.commands.options import in_window, print_json
 from gcdformer.config import Config
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import RunFolder, best_line
@@ -28,7 +28,7 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
     speaks = is_first_rank()
     if quiet or not speaks:
         view = View()
-    elif console.is_terminal and not as_json:
+    elif in_window(console) and not as_json:
         view = LiveView(console)
     else:
         view = PlainView(sys.stderr if as_json else None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcdformer.errors import DamagedFile
+from gcdformer.errors import DamagedFile, MissingExtra
 from gcdformer.numbers.encoding import Integers
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ class PredictionTable:
 
     def to_frame(self) -> pandas.DataFrame:
         """One row for each (gcd, prediction): a pandas DataFrame; unreadable predictions are missing values."""
-        import pandas
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", "query") from None
         readable = self.prediction != UNREADABLE
         prediction = pandas.array(np.where(readable, self.prediction, 0), dtype="Int64")
         prediction[~readable] = pandas.NA

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gcdformer.data import Problem, Stream
-from gcdformer.errors import DamagedFile, UserError
+from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
 from gcdformer.runs.folder import RunFolder, best_line
@@ -55,7 +55,10 @@ class Run:
 
     def metrics_frame(self) -> pandas.DataFrame:
         """The metrics as a pandas DataFrame."""
-        import pandas
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", "query") from None
         return pandas.DataFrame(self.metrics)
 
     def epoch(self, checkpoint: str = "last") -> int:

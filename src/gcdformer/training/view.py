@@ -6,7 +6,10 @@ The loop calls a view; a view never changes a run.
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import sys
+from datetime import datetime
 from time import perf_counter
 from types import TracebackType
 from typing import IO, Any
@@ -65,7 +68,7 @@ class View:
 
 
 class PlainView(View):
-    """A line at the start, one an epoch, one at the end: for logs and pipes."""
+    """Two lines at the start, one an epoch, one at the end, no control characters: for logs and pipes."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         self.file = file or sys.stdout
@@ -81,14 +84,17 @@ class PlainView(View):
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
+        self.config = config
         where = f", going on at step {state.step}" if state.step else ""
+        self.say(f"started {datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}{job_text()}")
         self.say(f"{headline(config)}; {sum(p.numel() for p in model.parameters()):,} parameters{where}")
 
     def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
         speed = f", {line['throughput']:,.0f} examples/s" if line["throughput"] else ""
         gcds = f", {line['n_correct']} correct GCD" if scores else ""
-        self.say(f"epoch {line['epoch']}: loss {line['loss']:.4f}, accuracy {line['accuracy']:.2f}{gcds}{speed}, "
-                 f"{clock(line['seconds'])}{event_text(line)}")
+        left = time_left(self.config, state)
+        self.say(f"epoch {line['epoch']}: loss {line['loss']:.4f}, accuracy {line['accuracy']:.2f} %{gcds}{speed}, "
+                 f"{clock(line['seconds'])}{f', about {left} left' if left else ''}{event_text(line)}")
 
     def ended(self, state: TrainingState, reason: str) -> None:
         self.say(f"stopped: {reason}, after {state.step:,} steps and {clock(state.seconds)}")
@@ -178,6 +184,12 @@ class LiveView(View):
         events = [f"epoch {line['epoch']}{event_text(line)}" for line in self.lines if event_text(line)]
         parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in events[-4:]]
         return Panel(Group(*parts, *notes), title=headline(self.config), title_align="left", border_style="cyan")
+
+
+def job_text() -> str:
+    """The job of SLURM that this is, and how often it was requeued: its logs are often one file for all."""
+    job, restarts = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_RESTART_COUNT")
+    return "" if job is None else f", job {job}" + (f", restart {restarts}" if restarts else "")
 
 
 def headline(config: Config) -> str:
