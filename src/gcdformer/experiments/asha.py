@@ -16,7 +16,7 @@ from typing import Any
 from gcdformer.config import Config
 from gcdformer.experiments.board import Board
 from gcdformer.experiments.engine import settle
-from gcdformer.experiments.on_ray import PROGRESS_SECONDS, check_needs, connect, disconnect
+from gcdformer.experiments.on_ray import PROGRESS_SECONDS, check_needs, connect, disconnect, make_ready
 from gcdformer.experiments.plan import HIDDEN, Planned, refresh, write_record
 from gcdformer.experiments.trial import DONE, Ending, run_trial
 from gcdformer.runs.metrics import Line
@@ -50,6 +50,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the board tells
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+    make_ready(address)
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
     todo = {one.name: one for one in planned if not one.over}

@@ -6,6 +6,7 @@ elsewhere, where it goes on from the last checkpoint. If this process dies, Ray 
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import socket
@@ -27,17 +28,23 @@ PROGRESS_SECONDS = 5.0  # shared storage is slower than a disk, and there may be
 SMALLEST_STORE = 80 * 2**20  # bytes; trials pass nothing through Ray's object store
 
 
-def connect(address: str | None) -> int:
-    """Join a cluster, or start one on this machine that listens on 127.0.0.1 only; the number of its CPUs."""
+def make_ready(address: str | None) -> None:
+    """Import Ray with the settings that it reads at that moment; nothing else may import it before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address is None or address.rpartition(":")[0] in (LOCALHOST, "localhost"):
         # Read when Ray is imported. Else Ray replaces 127.0.0.1 by the machine's address and listens on all of them.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
-        import ray
+        importlib.import_module("ray")
     except ImportError:
         raise MissingExtra("ray", "sweep") from None
+
+
+def connect(address: str | None) -> int:
+    """Join a cluster, or start one on this machine that listens on 127.0.0.1 only; the number of its CPUs."""
+    make_ready(address)
+    import ray
     quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
     if address is None:
         ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, object_store_memory=SMALLEST_STORE,
