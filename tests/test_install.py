@@ -132,13 +132,14 @@ for line in sys.stdin:
 def test_verbs_that_need_more_name_the_extra(fresh: Path) -> None:
     code = """
 import sys
+import numpy as np
 from gcdformer import UNREADABLE, PredictionTable, UserError
 from gcdformer.cli import main
 
 for line in sys.stdin:
     assert main(line.split()) == 2, line
 try:
-    PredictionTable.of([1], [1], [UNREADABLE]).to_frame()
+    PredictionTable.of(*np.array([[1], [1], [UNREADABLE]])).to_frame()
 except UserError as error:
     print(error, file=sys.stderr)
 """

@@ -1,0 +1,105 @@
+"""The pages of the site that are made from the code: commands from the parsers, settings from the schema, security.
+
+A hook of MkDocs (see mkdocs.yml). The text is Markdown like the other pages', so that links in it are checked too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from gcdformer.cli import CODES, VERBS, build_parsers
+from gcdformer.config import Config, config_leaves
+from gcdformer.experiments.presets import PRESETS, preset
+
+ROOT = Path(__file__).parent.parent
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Called by MkDocs when it has found the pages."""
+    for name, text in (("commands.md", commands_page()), ("settings.md", settings_page()), ("security.md", security_page())):
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def commands_page() -> str:
+    """Every verb with its arguments."""
+    parser = build_parsers()
+    (verbs,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    lines = ["# Commands", "", "Made from the parsers; `gcdformer VERB --help` shows the same. `python -m gcdformer` is "
+             "`gcdformer`.", "", CODES[0].upper() + CODES[1:] + ".", "",
+             "| command | does |", "|---|---|", *(f"| [`{verb}`](#{verb}) | {text} |" for verb, text in VERBS.items()), ""]
+    for verb in VERBS:
+        lines += verb_section(verb, verbs.choices[verb])
+    return "\n".join(lines)
+
+
+def verb_section(verb: str, parser: argparse.ArgumentParser) -> list[str]:
+    own = [action for action in parser._actions if not is_setting(action) and action.dest != "help"]
+    settings = [action for action in parser._actions if is_setting(action)]
+    words = ["gcdformer", verb, *(usage(action) for action in own if not action.option_strings or action.required)]
+    lines = [f"## {verb}", "", str(parser.description), "", "```", " ".join([*words, "…"]), "```", "",
+             "| argument | meaning |", "|---|---|"]
+    lines += [f"| `{cell(usage(action))}` | {cell((action.help or '').replace('%%', '%'))} |" for action in own]
+    if len(settings) > 40:
+        lines += ["", "And every [setting](settings.md) as a flag."]
+    elif settings:
+        lines += ["", "And of the [settings](settings.md): " + ", ".join(f"`{a.option_strings[0]}`" for a in settings) + "."]
+    return [*lines, ""]
+
+
+def is_setting(action: argparse.Action) -> bool:
+    return action.dest.startswith("config.")
+
+
+def usage(action: argparse.Action) -> str:
+    """An argument as one types it."""
+    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    if not action.option_strings:
+        return f"[{value}]" if action.nargs in ("?", "*") else f"{value} …" if action.nargs == "+" else str(value)
+    flag = action.option_strings[0]
+    if action.nargs == 0:
+        return flag
+    return f"{flag} [{value}]" if action.nargs == "?" else f"{flag} {value}" + (" …" if action.nargs == "+" else "")
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a table."""
+    return re.sub(r"<(?=\w)", "&lt;", text).replace("|", r"\|").replace("$", "&#36;") if "`" in text else text.replace("|", r"\|")
+
+
+def settings_page() -> str:
+    """Every leaf of the schema, and the presets."""
+    fast, paper = preset("fast").model_dump(), preset("paper").model_dump()
+    lines = ["# Settings", "", "Made from the schema. Each is a flag of `train`, `demo`, `describe` and `bench`, a field of a "
+             "[`--config` file](habits.md#a-file-of-settings) and of a run's `config.toml`, and a name for "
+             "`Config.replace` in Python. `--dim`, `--heads` and `--layers` set both sides.", ""]
+    for section, info in Config.model_fields.items():
+        kind: Any = info.annotation
+        lines += [f"## {section}", "", kind.__doc__ or "", "", "| flag | field | `fast` | `paper` | meaning |", "|---|---|---|---|---|"]
+        for leaf in config_leaves():
+            if leaf.section == section:
+                meaning = leaf.info.description or ""
+                if leaf.choices:
+                    meaning += ": " + ", ".join(f"`{choice}`" for choice in leaf.choices)
+                values = (shown(tree[section][leaf.name]) for tree in (fast, paper))
+                lines.append(f"| `{leaf.flag}` | `{leaf.name}` | " + " | ".join(values) + f" | {cell(meaning)} |")
+        lines.append("")
+    lines += ["## Presets", "", "| preset | what |", "|---|---|"]
+    lines += [f"| `{name}` | {cell(' '.join((make.__doc__ or '').split()))} |" for name, make in PRESETS.items()]
+    return "\n".join([*lines, ""])
+
+
+def shown(value: Any) -> str:
+    return "" if value is None else f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def security_page() -> str:
+    """SECURITY.md, with links to files of the repository as plain names."""
+    text = (ROOT / "SECURITY.md").read_text()
+    text = text.replace("(docs/", "(")
+    return re.sub(r"\[([^\]]+)\]\((?!https?:)(?![A-Z]+\.md)([^)]+)\)", r"`\1`", text)
