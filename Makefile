@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
-.PHONY: demo test scale faults lock audit lint setup clean
+.PHONY: demo test docs scale faults lock audit lint setup clean
 SHELL := /bin/bash
 READY := .venv/.ready
 
@@ -19,6 +19,10 @@ lint: $(READY)
 # One thread a worker: two workers use two cores.
 test: lint
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+
+# The documentation as a site, strict; part of make test too. To read it with its search: python3 -m http.server -d site
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --site-dir site
 
 # Ray and torchrun under faults: minutes, one process at a time.
 scale: $(READY)

@@ -69,18 +69,19 @@ def usage(action: argparse.Action) -> str:
 
 def cell(text: str) -> str:
     """Text in a cell of a table."""
-    return re.sub(r"<(?=\w)", "&lt;", text).replace("|", r"\|").replace("$", "&#36;") if "`" in text else text.replace("|", r"\|")
+    return text.replace("|", r"\|")
 
 
 def settings_page() -> str:
     """Every leaf of the schema, and the presets."""
     fast, paper = preset("fast").model_dump(), preset("paper").model_dump()
-    lines = ["# Settings", "", "Made from the schema. Each is a flag of `train`, `demo`, `describe` and `bench`, a field of a "
-             "[`--config` file](habits.md#a-file-of-settings) and of a run's `config.toml`, and a name for "
+    lines = ["# Settings", "", "Made from the schema. Each is a flag of `train`, `demo`, `describe` and `bench`, a field of "
+             "a [`--config` file](habits.md#a-file-of-settings) and of a run's `config.toml`, and a name for "
              "`Config.replace` in Python. `--dim`, `--heads` and `--layers` set both sides.", ""]
     for section, info in Config.model_fields.items():
         kind: Any = info.annotation
-        lines += [f"## {section}", "", kind.__doc__ or "", "", "| flag | field | `fast` | `paper` | meaning |", "|---|---|---|---|---|"]
+        lines += [f"## {section}", "", kind.__doc__ or "", "",
+                  "| flag | field | `fast` | `paper` | meaning |", "|---|---|---|---|---|"]
         for leaf in config_leaves():
             if leaf.section == section:
                 meaning = leaf.info.description or ""
@@ -95,6 +96,8 @@ def settings_page() -> str:
 
 
 def shown(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     return "" if value is None else f"`{value}`" if isinstance(value, str) else str(value)
 
 
