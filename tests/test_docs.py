@@ -75,7 +75,7 @@ def test_every_layer_is_in_the_page_of_how_it_works() -> None:
 
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 

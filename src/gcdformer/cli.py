@@ -69,7 +69,7 @@ def build_parser(*loaded: str) -> Parser:
         if name in loaded:
             module = importlib.import_module(f"gcdformer.commands.{name}")
             module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
+            sub.set_defaults(run=module.run, build_parsers=build_parsers)
     return parser
 
 

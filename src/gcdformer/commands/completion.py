@@ -23,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import shtab
-
-    from gcdformer.cli import build_parsers
-    parser = build_parsers()
+    parser = args.build_parsers()
     for action in actions(parser):
         complete_values(action)
     print(shtab.complete(parser, args.shell))
