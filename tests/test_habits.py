@@ -153,6 +153,8 @@ def test_relative_names_are_in_the_folder_of_runs(tiny_file: Path, tmp_path: Pat
     assert main(["seen", "a/b", "12", "18"]) == 0 and main(["runs", "--columns", "path", "--format", "csv"]) == 0
     assert capsys.readouterr().out.split()[-4:] == ["path", "a/b", "c", "demo"]
     assert main(["evaluate", "./a/b"]) == 2 and main(["evaluate", str(home / "a" / "b"), "--quiet"]) == 0
+    monkeypatch.setenv("GCDFORMER_RUNS", "near")
+    assert [run_path(text) for text in ("x", "./x", "/x")] == [here / "near" / "x", here / "x", Path("/x")]
     monkeypatch.delenv("GCDFORMER_RUNS")
     assert main(["evaluate", "a/b"]) == 2
     assert [str(run_path(text)) for text in ("x", "./x", "/x")] == ["x", "x", "/x"]

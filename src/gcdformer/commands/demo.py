@@ -11,7 +11,7 @@ from gcdformer.experiments.presets import demo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=run_path, default=None, metavar="DIR",
-                        help="run folder (default: a new one, runs/demo, runs/demo-2, ...)")
+                        help="run folder (default: a new one in $GCDFORMER_RUNS, or in runs: demo, demo-2, ...)")
     add_quiet(parser, "print nothing while training")
     add_json(parser)
     add_config_flags(parser, defaults=demo())

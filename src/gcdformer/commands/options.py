@@ -121,16 +121,19 @@ def with_limits(leaves: dict[str, Any]) -> dict[str, Any]:
 
 def runs_folder() -> Path:
     """Where runs are kept: $GCDFORMER_RUNS, or `runs` here."""
-    return Path(os.environ.get("GCDFORMER_RUNS") or "runs")
+    home = os.environ.get("GCDFORMER_RUNS")
+    return Path(home).absolute() if home else Path("runs")
 
 
 def run_path(text: str) -> Path:
     """A run folder, or a folder of runs, as it was typed: a relative name is in $GCDFORMER_RUNS if that is set.
 
-    Names that begin with `.` are relative to the current folder all the same.
+    Names that begin with `./` or `../` are relative to the current folder all the same. With the variable set the path is
+    absolute, so that it means the same in commands that are printed and in processes that are started.
     """
-    home = os.environ.get("GCDFORMER_RUNS")
-    return Path(home) / text if home and text.split("/")[0] not in (".", "..") else Path(text)
+    if not os.environ.get("GCDFORMER_RUNS"):
+        return Path(text)
+    return (Path(text) if text.split("/")[0] in (".", "..") else runs_folder() / text).absolute()
 
 
 def add_quiet(parser: argparse.ArgumentParser, meaning: str = "print no progress") -> None:
