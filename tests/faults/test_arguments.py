@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from conftest import Figures
 from faults import TINY, count, run_to_end
 from gcdformer.cli import VERBS, build_parser, main
+from gcdformer.commands.options import run_path
 
 # What keeps a case short, given before the drawn arguments, which may override it.
 SMALL: dict[str, list[object]] = {
@@ -26,7 +27,7 @@ SMALL: dict[str, list[object]] = {
     "demo": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "evaluate": ["--threads", 1],
     "bench": ["--seconds", 0.01, "--dim", 132, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
     "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [], "runs": [], "sweep": ["--dry-run"],
-    "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"],
+    "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"], "completion": [],
 }
 HUGE = "99999999999999999999999999"
 NONSENSE = ["-1", "0", "nan", "inf", "-inf", "1e400", "x", "", " ", "1_000", "\u0663", "0x10", "1.5", "--", "-", "1e-9",
@@ -58,7 +59,7 @@ def commands(draw: st.DrawFn, verb: str, run: Path, work: Path) -> tuple[list[st
 
     def value_of(action: argparse.Action) -> str:
         name = action.dest.removeprefix("config.")
-        path = action.type is Path or name == "init_from"
+        path = action.type in (Path, run_path) or name == "init_from"
         if odd[0] and draw(st.booleans()):
             odd[0] -= 1
             if path:
@@ -75,7 +76,7 @@ def commands(draw: st.DrawFn, verb: str, run: Path, work: Path) -> tuple[list[st
         return draw(st.sampled_from(BOUNDED.get(name) or SOUND.get(name) or GOOD))
 
     optional = [a for a in actions if a.option_strings]
-    for action in draw(st.lists(st.sampled_from(optional), max_size=4, unique=True)):
+    for action in draw(st.lists(st.sampled_from(optional), max_size=4, unique=True)) if optional else []:
         words.append(draw(st.sampled_from(action.option_strings)))
         if action.nargs != 0:
             words.append(value_of(action))
