@@ -37,11 +37,7 @@ async function show() {
     await view(place, route, context, mine.signal);
   } catch (error) {
     if (error.name === "AbortError") return;
-    place.replaceChildren(
-      h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
-      h("p", { class: "lede", text: error.message }),
-      h("p", {}, h("a", { href: "#/", text: "All runs" })),
-    );
+    place.replaceChildren(problemPage(error));
     if (!("status" in error)) throw error;
   } finally {
     if (!mine.signal.aborted) {
@@ -57,6 +53,17 @@ async function show() {
       forgetFirstRuns();
     }
   }
+}
+
+function problemPage(error) {
+  return h(
+    "div",
+    { class: "hero" },
+    h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
+    h("p", { class: "lede", text: error.message }),
+    error.damaged ? h("p", { text: "Its files are not as gcdformer wrote them. Other runs are not affected." }) : null,
+    h("p", { class: "actions" }, h("a", { class: "button quiet", href: link("runs"), text: "All runs" })),
+  );
 }
 
 // With nothing to choose from, the first view is the run itself.
@@ -92,8 +99,6 @@ function chooseTheme() {
   window.dispatchEvent(new Event("theme"));
 }
 
-const theme = localStorage.getItem("theme");
-if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 document.querySelector(".theme").addEventListener("click", chooseTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.dispatchEvent(new Event("theme")));
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -70,9 +70,27 @@ export function product(factors) {
     .join(" · ");
 }
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// A colour of the style sheet as a canvas needs it: light or dark as it stands now, looked up once.
+const probe = document.body.appendChild(h("i", { hidden: true }));
+const colours = new Map();
+window.addEventListener("theme", () => colours.clear());
+export function colour(name) {
+  if (!colours.has(name)) {
+    probe.style.color = `var(${name})`;
+    colours.set(name, getComputedStyle(probe).color);
+  }
+  return colours.get(name);
+}
 
 export const SERIES = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `var(--series-${number})`);
+
+// A command for a terminal: lines break between its words, not inside them.
+export const command = (text) =>
+  h(
+    "pre",
+    { class: "command", tabindex: "0" },
+    text.split(" ").flatMap((word, index) => [index ? " " : "", h("span", { text: word })]),
+  );
 
 export function announce(text) {
   document.getElementById("announce").textContent = text;

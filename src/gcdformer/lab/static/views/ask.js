@@ -4,6 +4,7 @@ import { ask, oneRun, surprise } from "../api.js";
 import { announce, answer, h, share, whole } from "../dom.js";
 import { attentionMaps, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
+import { runTitle } from "./words.js";
 
 export async function askView(place, { id, params }, context, signal) {
   const { body: run } = await oneRun(id);
@@ -67,7 +68,7 @@ class AskPage {
           { class: "crumbs" },
           h("a", { href: link("runs"), text: "Runs" }),
           " / ",
-          h("a", { href: link("run", run.id), text: run.example ? "The sieve in base 420" : run.name }),
+          h("a", { href: link("run", run.id), text: runTitle(run) }),
           " / ask",
         ),
         h("h1", { text: "Ask the model" }),
@@ -108,14 +109,14 @@ class AskPage {
             onclick: () => this.surprise(),
             text: "Surprise me",
           }),
-          h("label", { class: "weights" }, "weights of ", this.weights),
+          h("label", { class: "weights", hidden: run.checkpoints.length === 1 }, "weights of ", this.weights),
         ),
       ),
       h("p", {
         class: "hint",
         text:
           run.checkpoints.length === 1
-            ? `Only the weights of epoch ${newest} were kept in this run.`
+            ? `Asked are the weights of epoch ${newest}, the only ones kept. Press r for a random pair, s for a surprise.`
             : "Press r for a random pair, s for a surprise.",
       }),
       this.problem,

@@ -1,8 +1,9 @@
 // Several runs in one picture: their curves, their last evaluation, and when each learned each prime power.
 
 import { oneRun, repeat } from "../api.js";
-import { h, list, millions, percent, SERIES } from "../dom.js";
+import { h, millions, minutes, percent, SERIES } from "../dom.js";
 import { Curves } from "../figures/curves.js";
+import { Known } from "../figures/known.js";
 import { link, splitIds } from "../route.js";
 
 const MOST = 8;
@@ -34,8 +35,10 @@ export async function compareView(place, { params }, context, signal) {
   if (!runs.length) throw Object.assign(new Error(failed.join("; ")), { status: 404 });
   const series = (all) => all.map((run, index) => ({ name: run.name, colour: SERIES[index], columns: run.columns }));
   const values = runs.map(() => h("small", { class: "at-epoch" }));
+  const knowns = runs.map((run) => (run.has_gcd ? new Known(run) : null));
   const look = (epoch) =>
     runs.forEach((run, index) => {
+      knowns[index]?.show(epoch);
       const at = run.columns.epoch.indexOf(epoch);
       values[index].textContent =
         at < 0
@@ -78,6 +81,7 @@ export async function compareView(place, { params }, context, signal) {
       ),
       h("figure", {}, curves.element),
     ),
+    knownSection(runs, knowns),
     tables,
   );
   let last = JSON.stringify(runs.map((run) => run.columns.epoch.length));
@@ -89,6 +93,11 @@ export async function compareView(place, { params }, context, signal) {
       last = now;
       curves.update(series(again.runs), null);
       tables.replaceChildren(...drawTables(again.runs));
+      again.runs.forEach((run, index) => {
+        runs[index] = run;
+        if (knowns[index]) knowns[index].run = run;
+        knowns[index]?.show(curves.epoch);
+      });
     },
     POLL,
     signal,
@@ -101,15 +110,38 @@ function difference(runs) {
     base: "base",
     operands: "law of the operands",
     outcomes: "law of the GCD",
-    model: "model",
+    short_model: "model",
     seed: "seed",
     task: "task",
     maximum: "largest operand",
   };
   const differing = Object.entries(fields).filter(([key]) => new Set(runs.map((run) => run[key])).size > 1);
   if (!differing.length) return "They agree in base, laws, model and seed.";
-  return `They differ in ${differing.map(([key, text]) => `${text} (${list([...new Set(runs.map((run) => run[key]))])})`).join("; ")}.`;
+  const values = (key) => [...new Set(runs.map((run) => run[key]))].join(key === "short_model" ? " or " : ", ");
+  return `They differ in ${differing.map(([key, text]) => `${text} (${values(key)})`).join("; ")}.`;
 }
+
+// A stamp-sized grid of D for each run of the GCD; pointing at the curves above changes the epoch.
+function knownSection(runs, knowns) {
+  if (!knowns.some(Boolean)) return null;
+  const figure = (known, index) =>
+    known &&
+    h(
+      "figure",
+      {},
+      h("figcaption", {}, h("i", { class: "line", style: { background: SERIES[index] } }), runs[index].name),
+      known.element,
+    );
+  return h(
+    "section",
+    {},
+    h("h2", { text: "Which GCD each knows" }),
+    h("p", { text: "The first hundred, ten a row. Green is correct, yellow is being learned." }),
+    h("div", { class: "knowns" }, knowns.map(figure)),
+  );
+}
+
+const bestText = (run) => `${run.columns.n_correct[run.columns.epoch.indexOf(run.best_epoch)]} at epoch ${run.best_epoch}`;
 
 function drawTables(runs) {
   const names = runs.map((run, index) =>
@@ -119,8 +151,10 @@ function drawTables(runs) {
   const rows = [
     ["epochs", (run) => run.columns.epoch.length],
     ["examples", (run) => millions(value(run, "examples") ?? 0)],
+    ["trained for", (run) => minutes(value(run, "seconds") ?? 0)],
     ["accuracy", (run) => percent(value(run, "accuracy"), 2)],
     ["correct GCD", (run) => value(run, "n_correct") ?? "–"],
+    ["most correct", (run) => (run.has_gcd && run.best_epoch ? bestText(run) : "–")],
   ];
   const table = (head, body) =>
     h(
@@ -139,7 +173,7 @@ function drawTables(runs) {
   return [
     h(
       "section",
-      { class: "plain" },
+      {},
       h("h2", { text: "Where they stand" }),
       table(
         "Where they stand",
@@ -155,7 +189,7 @@ function drawTables(runs) {
     ),
     h(
       "section",
-      { class: "plain" },
+      {},
       h("h2", { text: "When each prime power was learned" }),
       h("p", { text: "The epoch at which it first was correct; a dash if it never was." }),
       table(

@@ -1,7 +1,7 @@
 // A run: everything on the page is driven by the epoch slider and by the k in focus.
 
 import { Epochs, fromFiles, oneRun, repeat } from "../api.js";
-import { h, list } from "../dom.js";
+import { command, h, list } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 import { Grid, gridLegend } from "../figures/grid.js";
 import { Heat } from "../figures/heat.js";
@@ -19,6 +19,7 @@ import {
   lede,
   otherLede,
   rulesList,
+  runTitle,
   verdictBadge,
 } from "./words.js";
 
@@ -88,7 +89,7 @@ class RunPage {
           fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }),
           ` / ${run.model}, ${run.operands} operands, ${run.outcomes} outcomes, seed ${run.seed}`,
         ),
-        h("h1", {}, run.example ? "The sieve in base 420" : run.name),
+        h("h1", {}, runTitle(run)),
         h(
           "div",
           { class: "opening" },
@@ -174,7 +175,7 @@ class RunPage {
       ),
       h(
         "section",
-        { class: "wide" },
+        { class: "wide with-events" },
         h(
           "div",
           { class: "side" },
@@ -183,15 +184,15 @@ class RunPage {
             text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power.",
           }),
           historyLegend(),
-          parts.events,
         ),
         h("figure", {}, this.history.element),
+        parts.events,
       ),
       h(
         "section",
         { class: "plain" },
         h("h2", { text: "How to repeat it" }),
-        h("pre", { tabindex: "0", text: run.repeat }),
+        command(run.repeat),
         h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })),
       ),
     ];
@@ -339,7 +340,7 @@ function otherTask(place, run, signal) {
       h("p", { class: "lede", text: otherLede(run) }),
     ),
     h("section", { class: "plain" }, h("h2", { text: "Learning curves" }), curves.element),
-    h("section", { class: "plain" }, h("h2", { text: "How to repeat it" }), h("pre", { tabindex: "0", text: run.repeat })),
+    h("section", { class: "plain" }, h("h2", { text: "How to repeat it" }), command(run.repeat)),
   );
   repeat(
     async () => {

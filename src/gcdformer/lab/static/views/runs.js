@@ -1,12 +1,14 @@
 // The list of runs: sort, filter by typing, choose some to compare; it follows runs in training.
 
 import { firstRuns, repeat, runs } from "../api.js";
-import { ago, announce, h, millions, percent, whole } from "../dom.js";
+import { ago, h, millions, percent, whole } from "../dom.js";
 import { spark } from "../figures/spark.js";
 import { joinIds, link, splitIds, update } from "../route.js";
 
 const POLL = 2000;
 const MOST = 8;
+// "base 30" and "seed=2" ask for that field, not for the words anywhere.
+const NAMED = /\b(base|seed|epochs)\s*[ =]\s*(\d+)\b/g;
 const SORTS = {
   name: { text: "Run", by: (run) => run.name, numeric: false },
   base: { text: "Base", by: (run) => run.base ?? 0 },
@@ -92,12 +94,20 @@ class RunsPage {
   }
 
   matching() {
-    const words = this.query.toLowerCase().split(/\s+/).filter(Boolean);
+    const named = [];
+    const rest = this.query.toLowerCase().replaceAll(NAMED, (_, name, value) => {
+      named.push([name, Number(value)]);
+      return " ";
+    });
+    const words = rest.split(/\s+/).filter(Boolean);
     return this.found.filter((run) => {
       const text =
         `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.operands} operands ${run.outcomes} outcomes ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
       const digits = new Set(text.split(/[^\w.]+/));
-      return words.every((word) => (/^\d+$/.test(word) ? digits.has(word) || run.name.includes(word) : text.includes(word)));
+      return (
+        named.every(([name, value]) => run[name] === value) &&
+        words.every((word) => (/^\d+$/.test(word) ? digits.has(word) || run.name.includes(word) : text.includes(word)))
+      );
     });
   }
 
@@ -120,12 +130,30 @@ class RunsPage {
     this.top = top;
     const found = this.sorted(this.matching());
     this.drawHeads();
-    this.body.replaceChildren(...found.map((run) => this.row(run)));
+    this.body.replaceChildren(...(found.length ? found.map((run) => this.row(run)) : [this.nothing()]));
     this.count.textContent =
       found.length === this.found.length
         ? `${whole(found.length)} run${found.length === 1 ? "" : "s"}`
         : `${whole(found.length)} of ${whole(this.found.length)} runs`;
     this.drawCompare();
+  }
+
+  nothing() {
+    const clear = () => {
+      this.filter.value = "";
+      this.type();
+      this.filter.focus();
+    };
+    return h(
+      "tr",
+      { class: "nothing" },
+      h(
+        "td",
+        { colspan: 8 },
+        h("p", { text: "No run has all of these words in its name, base, laws, model or seed." }),
+        h("button", { type: "button", class: "button quiet", onclick: clear, text: "Show all runs" }),
+      ),
+    );
   }
 
   drawHeads() {
@@ -147,7 +175,7 @@ class RunsPage {
       head("epochs"),
       head("accuracy"),
       head("correct"),
-      h("th", { scope: "col", class: "col-curve", text: "Course" }),
+      h("th", { scope: "col", class: "col-curve", text: "Learning" }),
       head("changed"),
     );
   }
@@ -226,7 +254,7 @@ class RunsPage {
   pick(id, box) {
     if (box.checked && this.chosen.size >= MOST) {
       box.checked = false;
-      announce(`At most ${MOST} runs can be compared at once.`);
+      this.count.textContent = `At most ${MOST} runs can be compared at once.`;
     } else if (box.checked) this.chosen.add(id);
     else this.chosen.delete(id);
     update({ pick: joinIds(this.chosen) });

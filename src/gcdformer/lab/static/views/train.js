@@ -1,7 +1,7 @@
 // Train here: choose base, laws and minutes, start, watch, stop. The result is an ordinary run folder.
 
 import { repeat, runs, startTraining, stopTraining, trainings } from "../api.js";
-import { h, minutes, percent } from "../dom.js";
+import { command, h, minutes, percent } from "../dom.js";
 import { spark } from "../figures/spark.js";
 import { link, update } from "../route.js";
 
@@ -37,9 +37,9 @@ export async function trainView(place, { params }, context, signal) {
         h("p", {
           text: "Pages should not start work on a machine unasked, so this has to be allowed when the lab is started:",
         }),
-        h("pre", { tabindex: "0", text: "gcdformer lab --allow-training" }),
+        command("gcdformer lab --allow-training"),
         h("p", { text: "Or train from the command line; the run appears in the list by itself:" }),
-        h("pre", { tabindex: "0", text: "gcdformer train demo --base 30 --max-minutes 3 --out runs/base-30" }),
+        command("gcdformer train demo --base 30 --max-minutes 3 --out runs/base-30"),
       ),
     );
     return;

@@ -3,6 +3,8 @@
 import { answer, h, list, millions, minutes, percent, product, share, whole } from "../dom.js";
 import { link } from "../route.js";
 
+export const runTitle = (run) => (run.example ? `The sieve in base ${run.base}` : run.name);
+
 export function lede(run, index, data) {
   const { columns } = run;
   const what = `${run.family === "transformer" ? "A transformer" : run.family === "lstm" ? "An LSTM" : "A GRU"} reads two integers up to ${whole(run.maximum)}, written in base ${run.base}, and has to answer their greatest common divisor. `;
