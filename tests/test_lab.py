@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import queue
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from math import gcd
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 
 from conftest import gcdformer
 from gcdformer import Run, load_run
+from gcdformer.lab import answers, server
 from gcdformer.lab.catalogue import EXAMPLE, Catalogue, sample_lines
 from gcdformer.lab.serve import listen
 from gcdformer.runs.folder import RunFolder
@@ -179,6 +183,94 @@ def test_the_api_describes_itself(lab: Lab) -> None:
         "/api/trainings",
     } <= set(found["paths"])
     assert all(operation.get("summary") for path in found["paths"].values() for operation in path.values())
+
+
+ANSWERS = {
+    "/api/about": answers.About,
+    "/api/runs": answers.Runs,
+    "/api/runs/tiny": answers.RunDetails,
+    "/api/runs/comparison": answers.RunDetails,
+    "/api/runs/long": answers.RunDetails,
+    "/api/runs/example/epochs/1": answers.EpochDetails,
+    "/api/runs/example/epochs/20": answers.EpochDetails,
+    "/api/runs/tiny/epochs/3": answers.EpochDetails,
+    "/api/runs/example/ask?a=160&b=120": answers.Asked,
+    "/api/runs/sweep~gru/ask?a=16&b=12": answers.Asked,
+    "/api/runs/example/surprise": answers.Surprise,
+    "/api/paper": answers.Paper,
+}
+
+
+@pytest.mark.parametrize("target", ANSWERS)
+def test_answers_are_as_described(lab: Lab, target: str) -> None:
+    """Every field is described, every described field is there, with its type; the description names that schema."""
+    body = lab.request(target)[1]
+    found = ANSWERS[target].model_validate_json(body)
+    assert json.loads(found.model_dump_json(exclude_unset=True)) == json.loads(body)
+
+
+def test_every_endpoint_has_a_schema_for_answers_and_refusals(lab: Lab) -> None:
+    found = lab.get("/api/openapi.json")
+    named = set()
+    for path, operations in found["paths"].items():
+        for operation in operations.values():
+            for code, response in operation["responses"].items():
+                schema = response["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                assert (schema == "Problem") == (int(code) >= 400), (path, code, schema)
+                assert found["components"]["schemas"][schema]["properties"]
+                named.add(schema)
+    assert {one.__name__ for one in ANSWERS.values()} | {"StartedTraining", "TrainingList"} <= named
+
+
+def test_refusals_are_as_described(lab: Lab) -> None:
+    for target, status in (
+        ("/api/runs/nothing", 404),
+        ("/api/runs/damaged", 422),
+        ("/api/runs/tiny/ask?a=0&b=1", 400),
+        ("/api/trainings", 403),
+    ):
+        code, body, _ = lab.request(target)
+        found = answers.Problem.model_validate_json(body)
+        assert code == status and found.damaged == (status == 422)
+
+
+def test_a_run_in_view_is_made_ready_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(server, "WARM_UP_AFTER", 0.2)
+    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.put(run))
+    lab = Lab(root)
+    try:
+        lab.get("/api/about")
+        lab.get("/api/runs")
+        lab.get("/api/runs/tiny")
+        assert ready.get(timeout=30) == "tiny"
+        lab.get("/api/runs/long")
+        with pytest.raises(queue.Empty):
+            ready.get(timeout=0.6)
+    finally:
+        lab.close()
+
+
+FIRST_QUESTION = """
+import sys
+from pathlib import Path
+from gcdformer.lab.asking import Asker
+from gcdformer.lab.catalogue import Catalogue
+asker = Asker(Catalogue(Path("nowhere")))
+asker.warm_up("nothing")
+asker.warm_up("example")
+before = set(sys.modules)
+asker.ask(asker.catalogue.find("example"), 160, 120, None)
+print(sorted(set(sys.modules) - before), "sympy" in sys.modules)
+"""
+
+
+def test_the_first_question_imports_nothing(tmp_path: Path) -> None:
+    """Nor did loading the model import what torch needs to fill weights that have no memory."""
+    result = subprocess.run(
+        [sys.executable, "-c", FIRST_QUESTION], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False
+    )
+    assert result.stdout.strip() == "[] False", result.stdout + result.stderr
 
 
 def test_export(trained: Run, root: Path, tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Asking a run's model: tokens, the distribution at each step, the prediction, the truth, and the reason.
 
-A few models and explanations are kept in memory. Torch is imported at the first question, or by `warm_up`.
+A few models and explanations are kept in memory. Torch is imported by `warm_up`, or at a question that comes before it.
 """
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +45,14 @@ class Asker:
         self._models: Kept[Predictor] = Kept(KEPT_MODELS)
         self._explanations: Kept[Explanation] = Kept(KEPT_EXPLANATIONS)
 
-    def warm_up(self) -> None:
-        """Import what the first question needs. One thread: the cores belong to training."""
+    def warm_up(self, run: str) -> None:
+        """Load what the first question to this run needs, by asking one. One thread: the cores belong to training."""
         import torch
 
-        import gcdformer.evaluation.predictor  # noqa: F401
         torch.set_num_threads(1)
         totient_sums(1_000_000)
+        with suppress(UserError):  # a run that cannot be asked says so to whoever asks it
+            self.ask(self.catalogue.find(run), 1, 1, None)
 
     def ask(self, entry: Entry, a: int, b: int, epoch: int | None) -> dict[str, Any]:
         """Everything the page shows of one question; the newest epoch with weights if none is named."""

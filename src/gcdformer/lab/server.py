@@ -20,6 +20,18 @@ from starlette.staticfiles import StaticFiles
 
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.lab.answers import (
+    About,
+    Asked,
+    EpochDetails,
+    Paper,
+    Problem,
+    RunDetails,
+    Runs,
+    StartedTraining,
+    Surprise,
+    TrainingList,
+)
 from gcdformer.lab.asking import Asker
 from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
 from gcdformer.lab.guard import Guard
@@ -35,7 +47,10 @@ STATIC = Path(__file__).parent / "static"
 KEPT_EPOCHS = 256
 KEPT_RUNS = 32
 WARM_UP_AFTER = 1.0
-"""Seconds after the first view at which torch is imported in the background."""
+"""Seconds after the first view at which torch and the model most likely to be asked are loaded in the background."""
+
+REFUSALS: dict[int | str, dict[str, Any]] = {code: {"model": Problem, "description": text} for code, text in {
+    400: "bad input", 403: "not allowed", 404: "no such run or training", 409: "busy", 422: "the run is damaged"}.items()}
 
 RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
@@ -51,64 +66,64 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     epochs: Kept[dict[str, Any]] = Kept(KEPT_EPOCHS)
     views: Kept[dict[str, Any]] = Kept(KEPT_RUNS)
 
-    warm_up = threading.Timer(WARM_UP_AFTER, asker.warm_up)
-    warm_up.daemon = True
-    seen = threading.Event()
-
-    def first_view_done() -> None:
-        if not seen.is_set():
-            seen.set()
-            warm_up.start()
+    ready = WarmUp(asker)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        warm_up.cancel()
+        ready.cancel()
         if trainings is not None:
             trainings.close()
 
     app = FastAPI(title="gcdformer lab", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
-                  openapi_url="/api/openapi.json",
+                  openapi_url="/api/openapi.json", responses=REFUSALS,
                   description="Runs, their epochs, and questions to their models. Accuracy is percent; shares are 0..1.")
     add_errors(app)
     app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)
     app.add_middleware(Guard, host=host)
 
-    @app.get("/api/about", summary="Version, and what this server allows")
+    @app.get("/api/about", response_model=About, summary="Version, and what this server allows")
     def about() -> dict[str, Any]:
         return {"version": __version__, "training": trainings is not None, "asking": True, "cores": CORES,
                 "folder": str(root)}
 
-    @app.get("/api/runs", summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
+    @app.get("/api/runs", response_model=Runs,
+             summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
     def runs(request: Request, after: BackgroundTasks) -> Response:
-        after.add_task(first_view_done)
-        return tagged(request, {"runs": catalogue.summaries()})
+        found = catalogue.summaries()
+        if found:
+            after.add_task(ready.after_view, max(found, key=lambda one: one["changed"])["id"])
+        return tagged(request, {"runs": found})
 
-    @app.get("/api/runs/{run}", summary="A run: every evaluation in short, D by epoch, the timeline, epochs with weights")
+    @app.get("/api/runs/{run}", response_model=RunDetails,
+             summary="A run: every evaluation in short, D by epoch, the timeline, epochs with weights")
     def run(request: Request, run: RunId, after: BackgroundTasks) -> Response:
-        after.add_task(first_view_done)
         entry = catalogue.find(run)
+        after.add_task(ready.after_view, entry.id)
         live = is_live(entry.path, held_locks())
         mark = tuple(stamp(entry.path / name) for name in ("config.toml", "metrics.jsonl", "checkpoints"))
         made = views.get((entry.path, mark), lambda: run_view(catalogue, entry))
         return tagged(request, made | {"live": live})
 
-    @app.get("/api/runs/{run}/epochs/{epoch}", summary="An epoch: f(k), the heat map, the rules with every exception")
+    @app.get("/api/runs/{run}/epochs/{epoch}", response_model=EpochDetails,
+             summary="An epoch: f(k), the heat map, the rules with every exception")
     def epoch(request: Request, run: RunId, epoch: Epoch) -> Response:
         entry = catalogue.find(run)
         mark = stamp(RunFolder(entry.path).predictions_path(epoch))
         made = epochs.get((entry.path, epoch, mark), lambda: epoch_view(catalogue, entry, epoch))
         return tagged(request, made)
 
-    @app.get("/api/runs/{run}/ask", summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
+    @app.get("/api/runs/{run}/ask", response_model=Asked,
+             summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
     def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None) -> dict[str, Any]:
         return asker.ask(catalogue.find(run), a, b, epoch)
 
-    @app.get("/api/runs/{run}/surprise", summary="A pair on which the model disagrees with its own rules, if one is known")
+    @app.get("/api/runs/{run}/surprise", response_model=Surprise,
+             summary="A pair on which the model disagrees with its own rules, if one is known")
     def surprise(run: RunId, epoch: Weights = None) -> dict[str, Any]:
         return asker.surprise(catalogue.find(run), epoch)
 
-    @app.get("/api/paper", summary="The paper's tables, published values beside ours")
+    @app.get("/api/paper", response_model=Paper, summary="The paper's tables, published values beside ours")
     def paper() -> dict[str, Any]:
         return {"tables": paper_tables()}
 
@@ -122,6 +137,30 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     return app
 
 
+class WarmUp:
+    """Makes the asker ready once, a while after the first view, for the run that was seen last by then."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._lock = threading.Lock()
+        self._seen: str | None = None
+        self._timer = threading.Timer(WARM_UP_AFTER, self._begin)
+        self._timer.daemon = True
+
+    def after_view(self, run: str) -> None:
+        with self._lock:
+            first, self._seen = self._seen is None, run
+            if first:
+                self._timer.start()
+
+    def _begin(self) -> None:
+        assert self._seen is not None
+        self._asker.warm_up(self._seen)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+
 def add_training(app: FastAPI, trainings: Trainings | None) -> None:
     """Start, list and stop trainings; refused unless the server was started with --allow-training."""
     def allowed() -> Trainings:
@@ -129,15 +168,17 @@ def add_training(app: FastAPI, trainings: Trainings | None) -> None:
             raise HTTPException(403, "training: off; start the lab with --allow-training")
         return trainings
 
-    @app.get("/api/trainings", summary="Trainings started from this page, newest first")
+    @app.get("/api/trainings", response_model=TrainingList, summary="Trainings started from this page, newest first")
     def listed() -> dict[str, Any]:
         return {"trainings": allowed().list()}
 
-    @app.post("/api/trainings", summary="Start a training, an ordinary run folder", status_code=201)
+    @app.post("/api/trainings", response_model=StartedTraining, status_code=201,
+              summary="Start a training, an ordinary run folder")
     def start(order: TrainingOrder) -> dict[str, Any]:
         return allowed().start(order)
 
-    @app.delete("/api/trainings/{run}", summary="Stop a training; it saves and can be gone on with")
+    @app.delete("/api/trainings/{run}", response_model=StartedTraining,
+                summary="Stop a training; it saves and can be gone on with")
     def stop(run: RunId) -> dict[str, Any]:
         return allowed().stop(run)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch.overrides import TorchFunctionMode
 
 from gcdformer.config import ModelSection
 from gcdformer.models.interface import Seq2Seq
@@ -25,9 +28,29 @@ def build_model(sizes: ModelSection, vocabulary: int, longest_input: int, longes
 
 def count_parameters(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int) -> int:
     """Trainable parameters; the model is only described, so that 714 million cost nothing."""
-    with torch.device("meta"):
-        model = build_model(sizes, vocabulary, longest_input, longest_target)
+    model = described_model(sizes, vocabulary, longest_input, longest_target)
     return sum(weight.numel() for weight in model.parameters())
+
+
+def described_model(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int) -> Seq2Seq:
+    """The model with the names, shapes and types of its weights, but no memory for them."""
+    with torch.device("meta"), LeftUnfilled():
+        return build_model(sizes, vocabulary, longest_input, longest_target)
+
+
+class LeftUnfilled(TorchFunctionMode):
+    """Layers do not fill their weights when made: weights without memory have no use for it, and torch would import 850
+    modules, a second's work, to fill them."""
+
+    FILLING = frozenset({"normal_", "uniform_", "fill_", "zero_", "ones_", "zeros_", "constant_", "kaiming_uniform_",
+                         "xavier_uniform_"})
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") in self.FILLING:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def flops_per_example(sizes: ModelSection, vocabulary: int, input_tokens: float, output_tokens: float) -> float:

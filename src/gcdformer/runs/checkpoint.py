@@ -15,7 +15,7 @@ from torch import Tensor
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.models import build_model
+from gcdformer.models import described_model
 from gcdformer.runs.checkpoint_names import checkpoint_path as checkpoint_path
 from gcdformer.runs.checkpoint_names import checkpoint_steps as checkpoint_steps
 from gcdformer.runs.files import read_folder, recover_folders, remove_folder, replace_folder
@@ -87,8 +87,7 @@ def read_state(data: bytes, step: int) -> TrainingState:
 def check_weights(config: Config, problem: Problem, weights: dict[str, Tensor], source: Path) -> None:
     """Names, shapes and types must be those of the configuration's model, which is only described here: a configuration
     that asks for a giant model with a checkpoint of a small one is refused before anything is allocated."""
-    with torch.device("meta"):
-        model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    model = described_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
     wanted = model.state_dict()
     for name in wanted.keys() | weights.keys():
         have, want = (f"{list(tensors[name].shape)} {tensors[name].dtype}" if name in tensors else "missing"
