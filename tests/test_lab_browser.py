@@ -283,6 +283,7 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         page.locator("#base").fill("30")
         assert "30 = 2 · 3 · 5" in page.locator("form").inner_text()
         page.locator("#minutes").fill("5")
+        page.get_by_text("Epochs, tests and threads").click()
         page.locator("#epoch-size").fill("2000")
         page.locator("#test-size").fill("1000")
         page.locator("#threads").fill("1")

@@ -183,7 +183,7 @@ export class Curves {
         const right = x < this.width - 70;
         value.textContent = panel.format(found);
         value.setAttribute("x", x + (right ? 9 : -9));
-        value.setAttribute("y", Math.min(base - 4, y(found) + 17));
+        value.setAttribute("y", y(found) + (y(found) + 17 > base - 2 ? -10 : 17));
         value.setAttribute("text-anchor", right ? "start" : "end");
       });
     }

@@ -7,7 +7,7 @@ import { Grid, gridLegend } from "../figures/grid.js";
 import { Heat } from "../figures/heat.js";
 import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
-import { integer, link, update } from "../route.js";
+import { integer, joinIds, link, update } from "../route.js";
 import { Player, sentence } from "./player.js";
 import {
   certificate,
@@ -45,6 +45,9 @@ export async function runView(place, { id, params }, context, signal) {
     signal,
   );
 }
+
+// The list, with this run ticked.
+const compareLink = (run) => link("runs", null, { pick: joinIds([run.id]) });
 
 class RunPage {
   constructor(place, run, signal) {
@@ -104,7 +107,7 @@ class RunPage {
               can ? h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }) : null,
               fromFiles || run.example
                 ? null
-                : h("a", { class: "button quiet", href: link("runs"), text: "Compare with others" }),
+                : h("a", { class: "button quiet", href: compareLink(run), text: "Compare with others" }),
             ),
           ),
           parts.facts,

@@ -263,7 +263,11 @@ class RunsPage {
 
   drawCompare() {
     const enough = this.chosen.size > 1;
-    this.compare.textContent = enough ? `Compare ${this.chosen.size} runs` : "Tick runs to compare";
+    this.compare.textContent = enough
+      ? `Compare ${this.chosen.size} runs`
+      : this.chosen.size
+        ? "Tick another run to compare"
+        : "Tick runs to compare";
     this.compare.classList.toggle("off", !enough);
     if (enough) this.compare.setAttribute("href", link("compare", null, { runs: joinIds(this.chosen) }));
     else this.compare.removeAttribute("href");

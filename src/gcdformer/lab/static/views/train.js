@@ -136,6 +136,19 @@ export async function trainView(place, { params }, context, signal) {
   };
   const field = (label, input, note) =>
     h("div", { class: "field" }, h("label", { for: input.id, text: label }), input, note);
+  const more = h(
+    "details",
+    { class: "more" },
+    h("summary", { text: "Epochs, tests and threads" }),
+    h(
+      "div",
+      { class: "order" },
+      field("Examples an epoch", size, h("small", { text: "between two evaluations: the slider's steps" })),
+      field("Pairs in each test", tests, h("small", { text: "there are two, natural and stratified" })),
+      field("Threads", threads, h("small", { text: `this machine has ${context.cores} cores` })),
+    ),
+  );
+  more.addEventListener("invalid", () => (more.open = true), true);
   place.append(
     h(
       "form",
@@ -143,11 +156,9 @@ export async function trainView(place, { params }, context, signal) {
       field("Base", base, factors),
       field("Operands", operands, operandNote),
       field("GCD of the pairs", outcomes, outcomeNote),
-      field("Minutes", time),
-      field("Examples an epoch", size),
-      field("Pairs in each test", tests),
-      field("Threads", threads),
+      field("Minutes", time, h("small", { text: "three are enough for the first steps" })),
       h("div", { class: "field" }, h("button", { class: "button", type: "submit", text: "Start training" })),
+      more,
       problem,
     ),
     started,

@@ -45,9 +45,15 @@ export function knownFormula(data, base) {
 }
 
 export function verdictBadge(data) {
+  const broken = data.rules.filter((rule) => !rule.holds).length;
+  const why =
+    broken && data.form !== "none"
+      ? `not certified: ${broken} of ${data.rules.length} rules have exceptions`
+      : data.verdict;
   return h("span", {
     class: `badge ${data.certified ? "good" : "bad"}`,
-    text: data.certified ? "certified: the rules explain it" : data.verdict,
+    title: data.verdict,
+    text: data.certified ? "certified: the rules explain it" : why,
   });
 }
 
