@@ -1,7 +1,8 @@
-"""Makes the example run that the lab opens when there are no runs: `python scripts/example_run.py` (some four minutes).
+"""Makes the example run that the lab opens when there are no runs: `python scripts/example_run.py` (some two minutes).
 
-A real training in base 420 with every prediction table, reduced to what the page needs: the weights of its last epoch,
-no optimiser (so it can be asked but not trained further). Writes src/gcdformer/lab/example.
+A real training in base 30 with short epochs, so that the slider shows every step, and every prediction table; reduced to
+what the page needs: the weights of its last epoch, no optimiser (so it can be asked but not trained further). Writes
+src/gcdformer/lab/example. `--run DIR` takes a finished run of the same configuration instead of training one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ LARGEST = 2_000_000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run of the example's configuration")
     args = parser.parse_args()
-    config = preset("demo").replace(max_minutes=None, max_epochs=24, epoch_size=80_000, test_size=20_000,
-                                    threads=args.threads, device="cpu", keep_checkpoints=1)
+    config = preset("demo").replace(base=30, operands="uniform", optimizer="muon", lr=1e-3, warmup=300, horizon=2400,
+                                    max_minutes=None, max_epochs=40, epoch_size=15_360, test_size=20_000, threads=1,
+                                    device="cpu")
     with tempfile.TemporaryDirectory() as parent:
-        run = train(config, Path(parent) / "example")
+        path = Path(parent) / "example"
+        run = Run(shutil.copytree(args.run, path)) if args.run else train(config, path)
+        assert run.config.identity() == config.identity(), "another configuration than the example's"
+        assert len(run.metrics) == config.limits.max_epochs, "the run is not finished"
         keep_last_weights(run)
         if TARGET.exists():
             shutil.rmtree(TARGET)

@@ -96,6 +96,9 @@ def test_filter_and_sort(tab: Tab, lab: Lab) -> None:
     page.locator("#filter").press_sequentially("base 7")
     sync_api.expect(rows).to_have_count(1)
     assert rows.first.get_attribute("data-run") == "other" and "q=base+7" in page.url
+    page.locator("#filter").fill("base 1")
+    page.get_by_role("button", name="Show all runs").click()
+    sync_api.expect(rows).to_have_count(4)
     page.locator("#filter").fill("uniform")
     page.get_by_role("button", name="Base").click()
     assert [row.get_attribute("data-run") for row in rows.all()][0] == "other"
@@ -213,6 +216,10 @@ def test_compare(tab: Tab, lab: Lab) -> None:
     assert page.locator(".panel").first.locator(".curve").count() == 3
     page.locator(".panel").first.hover(position={"x": 60, "y": 100})
     assert "epoch" in page.locator(".at-epoch").first.inner_text()
+    long = page.locator(".known").nth(2)
+    assert long.locator("rect").count() == 100 and re.match(r"2 at epoch [1-4]$", long.inner_text())
+    page.locator(".panel").first.hover(position={"x": 400, "y": 100})
+    assert long.locator("rect.correct").count() > 2
     page.reload()
     page.wait_for_selector("h1:has-text('3 runs compared')")
 
@@ -367,3 +374,6 @@ def test_theme_can_be_chosen(tab: Tab, lab: Lab) -> None:
     after = page.evaluate(colour)
     page.reload()
     assert before != after == page.evaluate(colour)
+    page.route("**/app.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    assert after == page.evaluate(colour), "the choice does not wait for the page's modules"
