@@ -109,7 +109,9 @@ def test_surprises_are_pairs_against_the_rules() -> None:
 def test_the_example_is_small_real_and_whole() -> None:
     run = load_run(EXAMPLE)
     size = sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file())
-    assert size < 2_000_000 and len(run.metrics) >= 20 and run.metrics[-1]["n_correct"] >= 20
+    assert size < 2_000_000 and len(run.metrics) >= 30 and run.metrics[-1]["n_correct"] >= 12
+    counts = [0, *(line["n_correct"] for line in run.metrics)]
+    assert max(np.diff(counts)) <= counts[-1] / 3 and len(set(counts)) >= 8, "the slider shows it grow step by step"
     for line in run.metrics:
         assert run.scores(line["epoch"]).correct == line["D"]
     pairs = run.prediction_tables()["stratified"]

@@ -24,10 +24,18 @@ export async function askView(place, { id, params }, context, signal) {
   const page = new AskPage(place, run, signal);
   const epoch = integer(params, "epoch");
   if (run.checkpoints.includes(epoch)) page.weights.value = epoch;
-  const [a, b] = [integer(params, "a") ?? Math.min(160, run.maximum), integer(params, "b") ?? Math.min(120, run.maximum)];
+  const usual = usualPair(run);
+  const [a, b] = [integer(params, "a") ?? usual[0], integer(params, "b") ?? usual[1]];
   page.a.value = a;
   page.b.value = b;
   await page.ask();
+}
+
+// A first question of GCD 40, of the size that the model was trained on: uniform operands are hardly ever small.
+function usualPair({ maximum, operands }) {
+  if (operands !== "uniform" || maximum < 1000) return [Math.min(160, maximum), Math.min(120, maximum)];
+  const part = Math.floor(maximum / 100);
+  return [40 * part, 40 * (2 * part + 1)];
 }
 
 class AskPage {
@@ -74,7 +82,7 @@ class AskPage {
         h("h1", { text: "Ask the model" }),
         h("p", {
           class: "lede",
-          text: `Type two integers up to ${whole(run.maximum)}. The model sees them only as digits in base ${run.base}; it was never told what a divisor is.`,
+          text: `Type two integers up to ${whole(run.maximum)}. The model sees them only as digits in base ${run.base}; it was never told what a divisor is.${run.operands === "uniform" ? " Small integers were rare in its training." : ""}`,
         }),
       ),
       h(
