@@ -183,6 +183,8 @@ def test_a_shared_link_shows_the_same(tab: Tab, lab: Lab, browser: Any) -> None:
 
 def test_ask(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/ask/tiny")
+    page.locator(".verdict").wait_for()
+    assert (page.locator("#a").input_value(), page.locator("#b").input_value()) == ("400", "840")
     expected = lab.get("/api/runs/tiny/ask?a=500&b=250")
     page.locator("#a").fill("500")
     page.locator("#b").fill("250")
