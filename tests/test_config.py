@@ -139,3 +139,14 @@ def test_every_leaf_has_a_sentence() -> None:
         assert leaf.info.description and len(leaf.info.description) > 8, leaf.name
     flags = [leaf.flag for leaf in config_leaves()]
     assert len(set(flags)) == len(flags)
+
+
+def test_what_loses_its_meaning_is_dropped() -> None:
+    fast = preset("fast")
+    recurrent = fast.replace(family="lstm")
+    assert (recurrent.training.optimizer, recurrent.model.encoder_heads) == ("adam", 0)
+    assert fast.data.final_alpha is not None and fast.replace(outcomes="natural").data.final_alpha is None
+    assert fast.replace(task="addition").data.outcomes == "natural"
+    assert fast.replace(schedule="constant").data.final_alpha is None
+    with pytest.raises(UserError, match="muon"):
+        fast.replace(family="lstm", optimizer="muon")

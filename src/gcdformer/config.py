@@ -225,7 +225,7 @@ class Config(Section):
         """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
 
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law.
+        and Muon with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law.
         """
         return self.overlay(leaves)
 
@@ -257,7 +257,7 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
             value = leaves.pop(both)
             leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
     if leaves.get("family") in ("lstm", "gru"):
-        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None} | leaves
+        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
     if leaves.get("task", "gcd") != "gcd":
         leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None, "mixture_share": None} | leaves
     if "outcomes" in leaves:
