@@ -15,14 +15,13 @@ from gcdformer.errors import UserError
 def fast() -> Config:
     """A small model, Muon at a high learning rate, weight decay, a base of many primes: minutes on two CPU cores."""
     return Config().replace(base=1260, operands="log-uniform", outcomes="inverse-sqrt", final_alpha=1.0, layers=1, dim=64,
-                            heads=4, optimizer="muon", lr=2e-3, weight_decay=0.2, schedule="cosine", warmup=500,
+                            heads=4, optimizer="muon", lr=1e-3, weight_decay=0.2, schedule="cosine", warmup=500,
                             batch_size=256, max_minutes=15)
 
 
 def demo() -> Config:
     """`fast` in base 420 = 2^2 3 5 7, whose sieve grows in steps from the first minute on."""
-    return fast().replace(base=420, outcomes="log-uniform", optimizer="adam", weight_decay=0.0, epoch_size=100_000,
-                          test_size=20_000, max_minutes=5)
+    return fast().replace(base=420, outcomes="log-uniform", epoch_size=100_000, test_size=20_000, max_minutes=5)
 
 
 def paper() -> Config:
