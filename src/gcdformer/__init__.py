@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gcdformer.experiments.paper.compare import reproduction_tables
     from gcdformer.experiments.presets import preset
     from gcdformer.explanation import Explanation
+    from gcdformer.models.hooks import patched, run_with_cache
     from gcdformer.runs.explain import explain
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
@@ -44,14 +45,16 @@ _HOMES = {
     "UserError": "gcdformer.errors",
     "explain": "gcdformer.runs.explain",
     "load_run": "gcdformer.runs.run",
+    "patched": "gcdformer.models.hooks",
     "preset": "gcdformer.experiments.presets",
     "reproduction_tables": "gcdformer.experiments.paper.compare",
+    "run_with_cache": "gcdformer.models.hooks",
     "train": "gcdformer.training.api",
 }
 
 __all__ = [
     "UNREADABLE", "Config", "DamagedFile", "Explanation", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task",
-    "UserError", "__version__", "explain", "load_run", "preset", "reproduction_tables", "train",
+    "UserError", "__version__", "explain", "load_run", "patched", "preset", "reproduction_tables", "run_with_cache", "train",
 ]
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gcdformer.models.hooks import Points
 from gcdformer.numbers.encoding import PAD
 
 
@@ -44,6 +45,10 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def initialise(self, generator: torch.Generator) -> None:
         """Set every weight from the generator."""
+
+    @abstractmethod
+    def points(self) -> Points:
+        """Every hook point by its name, in the order of the forward pass."""
 
     def forward(self, inputs_NS: Tensor, targets_NT: Tensor) -> Tensor:
         """Decoder states (N, T, D) under teacher forcing."""

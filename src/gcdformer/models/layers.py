@@ -14,13 +14,13 @@ from gcdformer.numbers.encoding import PAD
 KeysValues = tuple[Tensor, Tensor]
 
 
-def attend(queries_NHTE: Tensor, keys_NHSE: Tensor, values_NHSE: Tensor, bias: Tensor | None) -> Tensor:
-    """Attention; `bias` is added to the scores (-inf hides a key). Gives (N, T, D)."""
+def attend(queries_NHTE: Tensor, keys_NHSE: Tensor, values_NHSE: Tensor, bias: Tensor | None, pattern: nn.Module) -> Tensor:
+    """Attention; `bias` is added to the scores (-inf hides a key), `pattern` is their softmax. Gives (N, T, D)."""
     scale = queries_NHTE.shape[-1] ** -0.5
     scores = (queries_NHTE * scale) @ keys_NHSE.transpose(-1, -2)
     if bias is not None:
         scores = scores + bias
-    mixed: Tensor = scores.softmax(-1) @ values_NHSE
+    mixed: Tensor = pattern(scores) @ values_NHSE
     return mixed.transpose(1, 2).flatten(2)
 
 
@@ -30,6 +30,7 @@ class SelfAttention(nn.Module):
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
+        self.pattern = nn.Softmax(dim=-1)
         self.qkv = nn.Linear(dim, 3 * dim)
         self.out = nn.Linear(dim, dim)
 
@@ -38,7 +39,7 @@ class SelfAttention(nn.Module):
         queries, keys, values = self.qkv(x_NTD).view(n, t, 3, self.heads, dim // self.heads).permute(2, 0, 3, 1, 4)
         if past is not None:
             keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
-        return self.out(attend(queries, keys, values, bias)), (keys, values)
+        return self.out(attend(queries, keys, values, bias, self.pattern)), (keys, values)
 
 
 class CrossAttention(nn.Module):
@@ -47,6 +48,7 @@ class CrossAttention(nn.Module):
     def __init__(self, dim: int, memory_dim: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
+        self.pattern = nn.Softmax(dim=-1)
         self.q = nn.Linear(dim, dim)
         self.kv = nn.Linear(memory_dim, 2 * dim)
         self.out = nn.Linear(dim, dim)
@@ -59,7 +61,7 @@ class CrossAttention(nn.Module):
     def forward(self, x_NTD: Tensor, memory: KeysValues, bias: Tensor | None) -> Tensor:
         n, t, _ = x_NTD.shape
         queries = self.q(x_NTD).view(n, t, self.heads, -1).transpose(1, 2)
-        return self.out(attend(queries, *memory, bias))  # type: ignore[no-any-return]
+        return self.out(attend(queries, *memory, bias, self.pattern))  # type: ignore[no-any-return]
 
 
 class FeedForward(nn.Module):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from gcdformer.config import ModelSection
+from gcdformer.models.hooks import Point, Points
 from gcdformer.models.interface import DecoderState, Seq2Seq
 from gcdformer.models.layers import initialise_layers
 from gcdformer.numbers.encoding import PAD
@@ -39,6 +40,7 @@ class Recurrent(Seq2Seq):
         self.decoder = kind(sizes.decoder_dim, hidden, sizes.decoder_layers, batch_first=True)
         self.read = nn.Linear(hidden, sizes.decoder_dim)
         self.output_bias = nn.Parameter(torch.empty(vocabulary))
+        self.logits = nn.Identity()
 
     def initialise(self, generator: torch.Generator) -> None:
         initialise_layers(self, generator)
@@ -65,4 +67,16 @@ class Recurrent(Seq2Seq):
         return self.read(x), RecurrentState(hidden if isinstance(hidden, tuple) else (hidden,))
 
     def project(self, states_D: Tensor) -> Tensor:
-        return nn.functional.linear(states_D, self.embed_outputs.weight, self.output_bias)
+        return self.logits(nn.functional.linear(states_D, self.embed_outputs.weight, self.output_bias))  # type: ignore[no-any-return]
+
+    def points(self) -> Points:
+        cell = isinstance(self.encoder, nn.LSTM)
+        found = {"encoder.embedding": Point(self.norm_inputs, "N S D"),
+                 "encoder.states": Point(self.encoder, "N S D", (0,), read_only=True),
+                 "encoder.final.hidden": Point(self.encoder, "L N D", (1, 0) if cell else (1,))}
+        if cell:
+            found["encoder.final.cell"] = Point(self.encoder, "L N D", (1, 1))
+        return found | {"decoder.embedding": Point(self.norm_outputs, "N T D"),
+                        "decoder.states": Point(self.decoder, "N T D", (0,)),
+                        "decoder.read": Point(self.read, "N T D"),
+                        "logits": Point(self.logits, "N T V")}

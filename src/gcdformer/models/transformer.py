@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gcdformer.config import ModelSection
+from gcdformer.models.hooks import Point, Points
 from gcdformer.models.interface import DecoderState, Seq2Seq
 from gcdformer.models.layers import DecoderLayer, Embedding, EncoderLayer, KeysValues, initialise_layers
 from gcdformer.numbers.encoding import PAD
@@ -48,6 +49,7 @@ class Transformer(Seq2Seq):
                          query_from_input=sizes.cross_query == "input")
             for _ in range(sizes.decoder_layers))
         self.output_bias = nn.Parameter(torch.empty(vocabulary))
+        self.logits = nn.Identity()
 
     def initialise(self, generator: torch.Generator) -> None:
         initialise_layers(self, generator)
@@ -77,7 +79,32 @@ class Transformer(Seq2Seq):
         return x, TransformerState(state.memory, state.memory_bias, pasts)
 
     def project(self, states_D: Tensor) -> Tensor:
-        return nn.functional.linear(states_D, self.embed_outputs.tokens.weight, self.output_bias)
+        return self.logits(nn.functional.linear(states_D, self.embed_outputs.tokens.weight, self.output_bias))  # type: ignore[no-any-return]
+
+    def points(self) -> Points:
+        found = {"encoder.embedding": Point(self.embed_inputs, "N S D")}
+        for index, layer in enumerate(self.encoder):
+            found |= layer_points(f"encoder.{index}", layer, "S", {"attention": "S"})
+        found["decoder.embedding"] = Point(self.embed_outputs, "N T D")
+        for index, layer in enumerate(self.decoder):
+            found |= layer_points(f"decoder.{index}", layer, "T", {"attention": "T", "cross_attention": "S"})
+        return found | {"logits": Point(self.logits, "N T V")}
+
+
+def layer_points(layer: str, module: nn.Module, queries: str, attentions: dict[str, str]) -> Points:
+    """The points of a layer: each part's own, what it adds, and the residual stream after it (and its norm)."""
+    found: Points = {}
+    for part, keys in attentions.items():
+        attention = module.get_submodule(part)
+        found[f"{layer}.{part}.pattern"] = Point(attention.get_submodule("pattern"), f"N H {queries} {keys}")
+        found[f"{layer}.{part}.heads"] = Point(attention.get_submodule("out"), f"N {queries} D", before=True)
+        found[f"{layer}.{part}.out"] = Point(attention.get_submodule("out"), f"N {queries} D")
+        found[f"{layer}.residual.{part}"] = Point(module.get_submodule(f"norm_{part}"), f"N {queries} D")
+    inner = module.get_submodule("feed_forward")
+    found[f"{layer}.feed_forward.hidden"] = Point(inner.get_submodule("down"), f"N {queries} 4D", before=True)
+    found[f"{layer}.feed_forward.out"] = Point(inner, f"N {queries} D")
+    found[f"{layer}.residual.feed_forward"] = Point(module.get_submodule("norm_feed_forward"), f"N {queries} D")
+    return found
 
 
 def hide(where: Tensor) -> Tensor:

@@ -7,13 +7,14 @@ from importlib.util import find_spec
 
 import torch
 
+from gcdformer.models.hooks import has_hooks
 from gcdformer.models.interface import Seq2Seq
 from gcdformer.models.transformer import Transformer
 
 
 def can_pack(model: Seq2Seq, device: torch.device, precision: str) -> bool:
-    """A transformer in float32 on a CPU, where numba is installed."""
-    return isinstance(model, Transformer) and is_packable("transformer", device, precision)
+    """A transformer in float32 on a CPU without hooks, which packed code would pass by, where numba is installed."""
+    return isinstance(model, Transformer) and not has_hooks(model) and is_packable("transformer", device, precision)
 
 
 def is_packable(family: str, device: torch.device, precision: str) -> bool:
