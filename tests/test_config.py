@@ -35,7 +35,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }
-ELSEWHERE = {"device", "threads", "engine", "accumulate"}  # tested below, in test_packed and in test_distributed
+ELSEWHERE = {"device", "threads", "engine", "accumulate", "trackers"}  # below, in test_packed, _distributed, _trackers
 
 
 def trace(config: Config, path: Path) -> str:

@@ -190,6 +190,9 @@ class MachineSection(Section):
                             "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
     keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best")
+    trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
+                          description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
+                          "variable WANDB_MODE says otherwise), both with a comma between, or none")
 
 
 class Config(Section):

@@ -28,6 +28,7 @@ from gcdformer.training.learner import Diverged, Learner
 from gcdformer.training.limits import limit_reached
 from gcdformer.training.schedules import learning_rate
 from gcdformer.training.signals import StopRequest
+from gcdformer.training.trackers import Trackers
 from gcdformer.training.view import View
 
 
@@ -37,6 +38,7 @@ class Trainer:
     def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device, folder: RunFolder,
                  stop: StopRequest, view: View, ranks: Ranks) -> None:
         self.config, self.problem, self.device = config, problem, device
+        self.trackers = Trackers()
         self.folder, self.stop, self.view, self.ranks = folder, stop, view, ranks
         self.learner = Learner(config, problem, model, device, ranks)
         self.state = TrainingState()
@@ -146,6 +148,7 @@ class Trainer:
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
         self.view.evaluated(self.state, line, scores)
+        self.trackers.evaluated(line, scores)
         return self.state, line
 
     def save(self) -> None:

@@ -41,6 +41,7 @@ from gcdformer.training.engines import has_to_compile
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
 from gcdformer.training.signals import StopRequest
+from gcdformer.training.trackers import check_trackers, tracked
 from gcdformer.training.view import View
 
 
@@ -58,6 +59,7 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     trust_task(config.task.task)
     problem = Problem.of(config)
     device = choose_device(config.machine)
+    check_trackers(config)
     folder = RunFolder(out)
     check_folder(folder)
     if not folder.exists():
@@ -84,7 +86,8 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
             load_weights(model, found.model)
             trainer.restore(found, lines)
         view.started(config, problem, model, trainer.state, trainer.lines)
-        reason = trainer.run()
+        with tracked(config, folder, trainer.lines, view, stop, first=ranks.first) as trainer.trackers:
+            reason = trainer.run()
         view.ended(trainer.state, reason)
         return Outcome(out, reason, trainer.stop_signal is not None)
 

@@ -1,0 +1,142 @@
+"""Copies of the metrics for TensorBoard and Weights & Biases. The JSONL of the run stays the source of truth.
+
+A tracker is given each line after it is written and saved, in a thread of its own: whatever it does there, slow, broken or
+stuck, the run goes on as if it were not there, and one line says so. What it has been given is noted in
+RUN/trackers/NAME.json before it is written, so that no epoch is written twice, also after a kill; epochs that it has not
+been given (it was off, or had failed) it gets from the run folder when the run goes on. Knows no GCD but through scores.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from queue import SimpleQueue
+from threading import Lock, Thread
+
+from gcdformer.config import Config
+from gcdformer.errors import MissingExtra
+from gcdformer.evaluation import Scores, score
+from gcdformer.runs.files import replace_file
+from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.metrics import Line
+from gcdformer.training.signals import StopRequest
+from gcdformer.training.tracker_kinds import KINDS, Tracker
+from gcdformer.training.view import View
+
+PATIENCE, HURRY = 30.0, 5.0
+"""Seconds a run waits at its end for a tracker to finish; when a signal stopped it."""
+
+
+def wanted(config: Config) -> list[str]:
+    """The trackers that a configuration asks for, each once."""
+    names = config.machine.trackers.split(",")
+    return [name for name in KINDS if name in names]
+
+
+def check_trackers(config: Config) -> None:
+    """`MissingExtra` if a tracker is wanted whose package is not installed."""
+    for name in wanted(config):
+        if find_spec(name) is None:
+            raise MissingExtra(name, "track")
+
+
+class Notes:
+    """What a tracker has been given so far: the last epoch, and the name it knows the run by."""
+
+    def __init__(self, folder: RunFolder, name: str) -> None:
+        self.path = folder.path / "trackers" / f"{name}.json"
+        self.path.parent.mkdir(exist_ok=True)
+        found = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.epoch: int = found.get("epoch", 0)
+        self.id: str = found.get("id", uuid.uuid4().hex[:8])
+
+    def note(self, epoch: int) -> None:
+        self.epoch = epoch
+        replace_file(self.path, json.dumps({"epoch": epoch, "id": self.id}).encode())
+
+
+class Copier:
+    """One tracker in its thread."""
+
+    def __init__(self, name: str, config: Config, folder: RunFolder, view: View) -> None:
+        self.name, self.config, self.folder, self.view = name, config, folder, view
+        self._queue: SimpleQueue[tuple[Line, Scores | None] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name=f"gcdformer-{name}", daemon=True)
+        self._said, self._lock = False, Lock()
+        self._thread.start()
+
+    def give(self, line: Line, scores: Scores | None = None) -> None:
+        self._queue.put((line, scores))
+
+    def finish(self, patience: float) -> None:
+        """Let it write what it was given, for so long."""
+        self._queue.put(None)
+        self._thread.join(patience)
+        if self._thread.is_alive():
+            self._say(f"did not finish within {patience:.0f} s and is left alone")
+
+    def _run(self) -> None:
+        try:
+            self._copy()
+        except (Exception, SystemExit) as error:  # whatever it is, it is told, and it is the tracker's alone
+            self._say(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+    def _copy(self) -> None:
+        notes = Notes(self.folder, self.name)
+        tracker: Tracker | None = None
+        try:
+            while (item := self._queue.get()) is not None:
+                line, scores = item
+                if line["epoch"] <= notes.epoch:
+                    continue
+                tracker = tracker or KINDS[self.name](self.folder.path, self.config, notes.id)
+                notes.note(line["epoch"])
+                tracker.write(line, scores or self._read_scores(line))
+        finally:
+            if tracker is not None:
+                tracker.close()
+
+    def _read_scores(self, line: Line) -> Scores | None:
+        """The scores of an epoch that was evaluated in an earlier session."""
+        if "predictions_sha256" not in line:
+            return None
+        tables = self.folder.read_predictions(line["epoch"])
+        return score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
+
+    def _say(self, what: str) -> None:
+        with self._lock:
+            if not self._said:
+                self._said = True
+                self.view.warn(f"tracker {self.name} failed, the run goes on without it: {what}")
+
+
+class Trackers:
+    """All the trackers of a session; none by default."""
+
+    def __init__(self, copiers: list[Copier] | None = None) -> None:
+        self.copiers = copiers or []
+
+    def evaluated(self, line: Line, scores: Scores | None) -> None:
+        for copier in self.copiers:
+            copier.give(line, scores)
+
+
+def finish(copier: Copier, stop: StopRequest) -> None:
+    copier.finish(HURRY if stop else PATIENCE)
+
+
+@contextmanager
+def tracked(config: Config, folder: RunFolder, lines: list[Line], view: View, stop: StopRequest, *,
+            first: bool) -> Iterator[Trackers]:
+    """The trackers of a run, on rank 0 only; they know of the epochs so far, and are finished at the end."""
+    with ExitStack() as stack:
+        copiers = []
+        for name in wanted(config) if first else []:
+            copiers.append(copier := Copier(name, config, folder, view))
+            stack.callback(finish, copier, stop)
+            for line in lines:
+                copier.give(line)
+        yield Trackers(copiers)
