@@ -26,13 +26,14 @@ from gcdformer.training.view import View
 pytest.importorskip("tensorboard", reason="pip install 'gcdformer[track]'")
 pytest.importorskip("wandb", reason="pip install 'gcdformer[track]'")
 BLOCK = 32768
-SMALL = ("--base 10 --max 1000 --dim 16 --epoch-size 320 --batch-size 16 --test-size 200 --threads 1 --engine autograd "
-         "--schedule constant").split()
+SMALL = ["--base", "10", "--max", "1000", "--dim", "16", "--epoch-size", "320", "--batch-size", "16", "--test-size", "200",
+         "--threads", "1", "--engine", "autograd", "--schedule", "constant"]
 
 
 @pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def offline_and_patient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setattr(trackers, "PATIENCE", 300.0)  # a busy machine is no failure
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -159,7 +160,8 @@ def test_a_tracker_that_fails_is_said_once_and_stops_nothing(where: str, tmp_pat
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "tensorboard", Broken)
     monkeypatch.setattr(Broken, "where", where)
-    monkeypatch.setattr(trackers, "PATIENCE", 0.3 if where == "stuck" else 30.0)
+    if where == "stuck":
+        monkeypatch.setattr(trackers, "PATIENCE", 0.3)
     Broken.stuck.clear()
     view = Listener()
     try:
@@ -169,7 +171,7 @@ def test_a_tracker_that_fails_is_said_once_and_stops_nothing(where: str, tmp_pat
     assert len(run.metrics) == 2 and len(view.warnings) == 1
     said = view.warnings[0]
     assert said.startswith("tracker tensorboard failed, the run goes on without it: ") and "\n" not in said
-    assert ("did not finish within" in said) if where == "stuck" else (f"broken in {where}" in said)
+    assert ("did not finish in time" in said) if where == "stuck" else (f"broken in {where}" in said)
 
 
 def test_a_disk_that_refuses(tmp_path: Path) -> None:
@@ -210,7 +212,7 @@ def test_by_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_a_signal_still_saves(tmp_path: Path) -> None:
-    """With both trackers at work a SIGTERM is answered with 75, and what was evaluated is in them."""
+    """With both trackers at work a SIGTERM is answered with 75; when the run goes on, no epoch is in them twice."""
     words = ["train", "--out", str(tmp_path / "run"), *SMALL, "--max-epochs", "100000", "--trackers", "tensorboard,wandb"]
     process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
@@ -226,5 +228,8 @@ def test_a_signal_still_saves(tmp_path: Path) -> None:
         process.wait()
     assert process.returncode == 75, rest
     epochs = len(Run(tmp_path / "run").metrics)
-    steps = [event.step for event in board(tmp_path / "run").Scalars("loss")]
-    assert steps == list(range(1, len(steps) + 1)) and 1 <= len(steps) <= epochs
+    assert epochs >= 3
+    assert main(["train", "--out", str(tmp_path / "run"), "--quiet", "--max-epochs", str(epochs + 1)]) == 0
+    for steps in ([event.step for event in board(tmp_path / "run").Scalars("loss")],
+                  [row["step"] for row in history(tmp_path / "run")[1]]):
+        assert steps == sorted(set(steps)) and steps[-1] == epochs + 1

@@ -88,7 +88,7 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         view.started(config, problem, model, trainer.state, trainer.lines)
         with tracked(config, folder, trainer.lines, view, stop, first=ranks.first) as trainer.trackers:
             reason = trainer.run()
-        view.ended(trainer.state, reason)
+            view.ended(trainer.state, reason)
         return Outcome(out, reason, trainer.stop_signal is not None)
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from queue import SimpleQueue
 from threading import Lock, Thread
+from time import monotonic
 
 from gcdformer.config import Config
 from gcdformer.errors import MissingExtra
@@ -27,7 +28,7 @@ from gcdformer.training.tracker_kinds import KINDS, Tracker
 from gcdformer.training.view import View
 
 PATIENCE, HURRY = 30.0, 5.0
-"""Seconds a run waits at its end for a tracker to finish; when a signal stopped it."""
+"""Seconds a run waits at its end for its trackers to finish: usually, and when a signal stopped it."""
 
 
 def wanted(config: Config) -> list[str]:
@@ -71,12 +72,15 @@ class Copier:
     def give(self, line: Line, scores: Scores | None = None) -> None:
         self._queue.put((line, scores))
 
-    def finish(self, patience: float) -> None:
-        """Let it write what it was given, for so long."""
+    def end(self) -> None:
+        """There will be no more."""
         self._queue.put(None)
-        self._thread.join(patience)
+
+    def wait(self, until: float) -> None:
+        """Let it write what it was given, until that time."""
+        self._thread.join(max(0.0, until - monotonic()))
         if self._thread.is_alive():
-            self._say(f"did not finish within {patience:.0f} s and is left alone")
+            self._say("it did not finish in time and is left alone")
 
     def _run(self) -> None:
         try:
@@ -124,19 +128,19 @@ class Trackers:
             copier.give(line, scores)
 
 
-def finish(copier: Copier, stop: StopRequest) -> None:
-    copier.finish(HURRY if stop else PATIENCE)
-
-
 @contextmanager
 def tracked(config: Config, folder: RunFolder, lines: list[Line], view: View, stop: StopRequest, *,
             first: bool) -> Iterator[Trackers]:
-    """The trackers of a run, on rank 0 only; they know of the epochs so far, and are finished at the end."""
-    with ExitStack() as stack:
-        copiers = []
-        for name in wanted(config) if first else []:
-            copiers.append(copier := Copier(name, config, folder, view))
-            stack.callback(finish, copier, stop)
-            for line in lines:
-                copier.give(line)
+    """The trackers of a run, on rank 0 only; they know of the epochs so far, and have a while to finish at the end."""
+    copiers = [Copier(name, config, folder, view) for name in wanted(config)] if first else []
+    for copier in copiers:
+        for line in lines:
+            copier.give(line)
+    try:
         yield Trackers(copiers)
+    finally:
+        for copier in copiers:
+            copier.end()
+        until = monotonic() + (HURRY if stop else PATIENCE)
+        for copier in copiers:
+            copier.wait(until)
