@@ -60,6 +60,11 @@ class PredictionTable:
         """Share of pairs predicted right, 0..1."""
         return float(self.count[self.gcd == self.prediction].sum() / max(self.total, 1))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from gcdformer.evaluation.notebook import table_html
+        return table_html(self)
+
     def tested(self) -> list[int]:
         """The GCD that occur, in order."""
         return [int(k) for k in np.unique(self.gcd)]

@@ -131,6 +131,11 @@ class Explanation:
         """What the rules say the model answers for (a, b)."""
         return self.model.answer(gcd(a, b))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the certificate."""
+        from gcdformer.explanation.html import notebook_html
+        return notebook_html(self)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "base": self.base,

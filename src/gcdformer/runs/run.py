@@ -39,6 +39,14 @@ class Run:
     def path(self) -> Path:
         return self.folder.path
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from gcdformer.runs.notebook import run_html
+        return run_html(self)
+
     @cached_property
     def problem(self) -> Problem:
         return Problem.of(self.config)
