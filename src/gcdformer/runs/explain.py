@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gcdformer.data.predictions import read_predictions
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
 from gcdformer.errors import UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
@@ -25,13 +26,14 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
             seed: int = 0, exhaustive: bool = False) -> Explanation:
     """Which rules a model follows, how well, and every exception.
 
-    `target` is a run (or its folder), a prediction table with its base, or any function predict(a, b) with its base: it
-    is called with two arrays if it takes them, else pair by pair; None and NaN count as unreadable. A function is tried
-    on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if `exhaustive`. A run has its own
-    base, maximum and threshold.
+    `target` is a run (or its folder), a prediction table or a CSV file of a, b, prediction with its base, or any function
+    predict(a, b) with its base: it is called with two arrays if it takes them, else pair by pair; None and NaN count as
+    unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if
+    `exhaustive`. A run has its own base, maximum and threshold.
     """
     if isinstance(target, str | Path):
-        target = Run(target)
+        is_table = Path(target).suffix.lower() == ".csv"
+        target = PredictionTable.of(*read_predictions(Path(target), UNREADABLE)) if is_table else Run(target)
     if isinstance(target, Run):
         if base not in (None, target.config.task.base):
             raise UserError(f"base: the run's is {target.config.task.base}, not {base}")

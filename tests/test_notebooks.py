@@ -1,0 +1,172 @@
+"""The notebooks run from first cell to last with small budgets; what is shown in them is whole, escaped and readable."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, tiny_config
+from gcdformer import UNREADABLE, PredictionTable, Run, UserError, explain, train
+from test_report import Outline
+
+nbclient = pytest.importorskip("nbclient", reason="pip install 'gcdformer[dev]'")
+nbformat = pytest.importorskip("nbformat", reason="pip install 'gcdformer[dev]'")
+FOLDER = ROOT / "notebooks"
+TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam", "batch_size": 64, "epoch_size": 6400, '
+        '"test_size": 500, "warmup": 50, "threads": 1, "max_minutes": None, "max_epochs": 3}')
+PARAMETERS = {
+    "1-five-minutes-to-a-sieve": f"minutes = 1\nchanges = {TINY}",
+    "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",
+    "3-your-own-task-law-or-base": f"changes = {TINY}\ndel changes['base']\nchanges |= {{'max_epochs': 2}}",
+}
+SAYS = {  # what a reader has to find in the outputs of each
+    "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2", "as D says"],
+    "2-explain-any-model": ["being learned: [16, 32, 48, 64, 80, 96]", "certified", "not certified: no form fits",
+                            "every pair was tried", "D is all products"],
+    "3-your-own-task-law-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
+}
+
+
+def notebook(name: str) -> Any:
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def outputs(book: Any) -> str:
+    texts = []
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            texts.append(output.get("text", "") or output.get("data", {}).get("text/html", ""))
+    return "\n".join(texts)
+
+
+def test_each_notebook_is_tried_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(PARAMETERS) == set(SAYS)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it stands but for the cell of parameters, in a folder of its own."""
+    book = notebook(name)
+    (cell,) = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
+    cell.source = PARAMETERS[name]
+    write_command(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    work = tmp_path / "work"
+    work.mkdir()
+    client = nbclient.NotebookClient(book, timeout=300, iopub_timeout=60, raise_on_iopub_timeout=True, kernel_name="python3",
+                                     resources={"metadata": {"path": str(work)}})
+    client.execute()
+    shown = outputs(book)
+    missing = [words for words in SAYS[name] if words not in shown]
+    assert not missing, (missing, re.sub(r"<style>.*?</style>", "", shown, flags=re.DOTALL)[-6000:])
+    assert not [one for cell in book.cells for one in cell.get("outputs", []) if one.output_type == "error"]
+
+
+def write_command(folder: Path) -> None:
+    """`gcdformer` as a command of this interpreter, whatever is installed beside it."""
+    folder.mkdir()
+    (folder / "gcdformer").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gcdformer "$@"\n')
+    (folder / "gcdformer").chmod(0o755)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_notebook_is_committed_clean(name: str) -> None:
+    """No outputs, no counts, and no path or name of whoever wrote it."""
+    book = notebook(name)
+    nbformat.validate(book)
+    assert all(not cell.outputs and cell.execution_count is None for cell in book.cells if cell.cell_type == "code")
+    assert book.cells[0].source.startswith("# ")
+    assert not re.search(r"/home/|/root/|/tmp/|/work/", (FOLDER / f"{name}.ipynb").read_text())
+
+
+def strange_table() -> PredictionTable:
+    """Unreadable answers, huge answers, many values for one k, large k."""
+    k = np.repeat(np.arange(1, 121), 20)
+    predictions = np.where(k % 2 == 0, 2, 1)
+    predictions[:4] = UNREADABLE
+    predictions[5:15] = np.arange(10**12, 10**12 + 10)
+    return PredictionTable.of(k, k, predictions, k)
+
+
+def pieces(trained: Run, folder: Path) -> dict[str, str]:
+    other = train(tiny_config(task="addition", max_epochs=2), folder / "<b>odd & name")
+    table = strange_table()
+    return {"run": trained._repr_html_(), "other task": other._repr_html_(), "table": table._repr_html_(),
+            "certificate": explain(trained)._repr_html_(), "not certified": explain(table, base=10)._repr_html_()}
+
+
+def test_displays(trained: Run, tmp_path: Path) -> None:
+    found = pieces(trained, tmp_path)
+    for name, text in found.items():
+        outline = Outline(text)
+        assert not outline.fetched and "<script" not in text and "http" not in text, name
+        assert text.startswith('<div class="gcdformer"><style>') and text.count("<style>") == 1
+        rules = re.sub(r"@media[^{]*", "", text[text.index("<style>") + 7:text.index("</style>")])
+        selectors = [one for head in re.findall(r"([^{}]+)\{", rules) for one in head.split(",")]
+        assert selectors and all(".gcdformer" in one for one in selectors if one.strip()), "a rule that reaches beyond ours"
+    last = trained.metrics[-1]
+    assert f"{last['accuracy']:.2f} %" in found["run"] and "polyline" in found["run"]
+    assert "&lt;b&gt;odd &amp; name" in found["other task"] and "<b>odd" not in found["other task"]
+    assert "unreadable (4)" in found["table"] and "1,000,000,000,000 (1)" in found["table"]
+    assert "and 7 more" in found["table"] and "and 20 larger GCD" in found["table"]
+    assert "not certified" in found["not certified"] and "f(k) is the largest element of D" in found["certificate"]
+
+
+def test_a_run_that_cannot_be_shown_says_why(trained: Run, tmp_path: Path) -> None:
+    shutil.copytree(trained.path, tmp_path / "run")
+    run = Run(tmp_path / "run")
+    last = run.metrics[-1]["epoch"]
+    (run.path / "predictions" / f"epoch-{last:05d}.npz").write_bytes(b"damaged")
+    assert "does not match its checksum" in run._repr_html_()
+    (run.path / "metrics.jsonl").unlink()
+    assert "No epoch has been evaluated yet" in run._repr_html_() and repr(run) == f"Run({str(run.path)!r})"
+
+
+def test_a_csv_is_explained_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    rows = [(a, b, np.gcd(np.gcd(a, b), 10)) for a in range(1, 200) for b in range(1, 200)]
+    path.write_text("a,b,prediction\n" + "".join(f"{a},{b},{p}\n" for a, b, p in rows))
+    found = explain(path, base=10)
+    assert found.correct == [1, 2, 5, 10] and explain(str(path), base=10).correct == found.correct
+    with pytest.raises(UserError, match="base"):
+        explain(path)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'gcdformer[dev]'")
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no chromium: apt-get install chromium (or set CHROMIUM to a browser's path)")
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize(("scheme", "theme", "dark"), [
+    ("light", "", False), ("dark", "", True), ("dark", 'data-jp-theme-light="true"', False),
+    ("light", 'data-jp-theme-light="false"', True), ("light", 'class="vscode-dark"', True),
+    ("dark", 'class="vscode-light"', False)])
+def test_displays_can_be_read_light_and_dark(browser: Any, trained: Run, tmp_path: Path, scheme: str, theme: str,
+                                             dark: bool) -> None:
+    """Contrast as WCAG AA asks, in the theme the notebook is in, and nothing sticks out of a narrow page."""
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 400, "height": 800})
+    body = "".join(pieces(trained, tmp_path).values())
+    page.set_content(f'<!doctype html><body {theme} style="background: {"#111" if dark else "#fff"}">{body}</body>')
+    grounds = page.evaluate("[...document.querySelectorAll('.gcdformer')].map(e => getComputedStyle(e).backgroundColor)")
+    assert set(grounds) == {"rgb(27, 33, 41)" if dark else "rgb(255, 255, 255)"} and len(grounds) == 5
+    page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    assert page.evaluate((ROOT / "tests" / "lab_contrast.js").read_text()) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
