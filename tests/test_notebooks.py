@@ -25,10 +25,11 @@ TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam",
 PARAMETERS = {
     "1-five-minutes-to-a-sieve": f"minutes = 1\nchanges = {TINY}",
     "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",
-    "3-your-own-task-law-or-base": f"changes = {TINY}\ndel changes['base']\nchanges |= {{'max_epochs': 2}}",
+    "3-your-own-task-law-or-base": f"changes = {TINY}\ndel changes['base']\nchanges |= {{'max_epochs': 2, 'epoch_size': 3200}}",
 }
 SAYS = {  # what a reader has to find in the outputs of each
-    "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2", "as D says"],
+    "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
+                                  "as D says"],
     "2-explain-any-model": ["being learned: [16, 32, 48, 64, 80, 96]", "certified", "not certified: no form fits",
                             "every pair was tried", "D is all products"],
     "3-your-own-task-law-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
@@ -63,8 +64,8 @@ def test_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     work = tmp_path / "work"
     work.mkdir()
-    client = nbclient.NotebookClient(book, timeout=300, iopub_timeout=60, raise_on_iopub_timeout=True, kernel_name="python3",
-                                     resources={"metadata": {"path": str(work)}})
+    client = nbclient.NotebookClient(book, timeout=300, iopub_timeout=60, raise_on_iopub_timeout=True, coalesce_streams=True,
+                                     kernel_name="python3", resources={"metadata": {"path": str(work)}})
     client.execute()
     shown = outputs(book)
     missing = [words for words in SAYS[name] if words not in shown]
@@ -98,16 +99,17 @@ def strange_table() -> PredictionTable:
     return PredictionTable.of(k, k, predictions, k)
 
 
-def pieces(trained: Run, folder: Path) -> dict[str, str]:
-    other = train(tiny_config(task="addition", max_epochs=2), folder / "<b>odd & name")
+@pytest.fixture(scope="module")
+def pieces(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What a notebook shows, of everything that it shows in a way of its own."""
+    other = train(tiny_config(task="addition", max_epochs=2), tmp_path_factory.mktemp("odd") / "<b>odd & name")
     table = strange_table()
     return {"run": trained._repr_html_(), "other task": other._repr_html_(), "table": table._repr_html_(),
             "certificate": explain(trained)._repr_html_(), "not certified": explain(table, base=10)._repr_html_()}
 
 
-def test_displays(trained: Run, tmp_path: Path) -> None:
-    found = pieces(trained, tmp_path)
-    for name, text in found.items():
+def test_displays(trained: Run, pieces: dict[str, str]) -> None:
+    for name, text in pieces.items():
         outline = Outline(text)
         assert not outline.fetched and "<script" not in text and "http" not in text, name
         assert text.startswith('<div class="gcdformer"><style>') and text.count("<style>") == 1
@@ -115,11 +117,11 @@ def test_displays(trained: Run, tmp_path: Path) -> None:
         selectors = [one for head in re.findall(r"([^{}]+)\{", rules) for one in head.split(",")]
         assert selectors and all(".gcdformer" in one for one in selectors if one.strip()), "a rule that reaches beyond ours"
     last = trained.metrics[-1]
-    assert f"{last['accuracy']:.2f} %" in found["run"] and "polyline" in found["run"]
-    assert "&lt;b&gt;odd &amp; name" in found["other task"] and "<b>odd" not in found["other task"]
-    assert "unreadable (4)" in found["table"] and "1,000,000,000,000 (1)" in found["table"]
-    assert "and 7 more" in found["table"] and "and 20 larger GCD" in found["table"]
-    assert "not certified" in found["not certified"] and "f(k) is the largest element of D" in found["certificate"]
+    assert f"{last['accuracy']:.2f} %" in pieces["run"] and "polyline" in pieces["run"]
+    assert "&lt;b&gt;odd &amp; name" in pieces["other task"] and "<b>odd" not in pieces["other task"]
+    assert "unreadable (4)" in pieces["table"] and "1,000,000,000,000 (1)" in pieces["table"]
+    assert "and 7 more" in pieces["table"] and "and 20 larger GCD" in pieces["table"]
+    assert "not certified" in pieces["not certified"] and "f(k) is the largest element of D" in pieces["certificate"]
 
 
 def test_a_run_that_cannot_be_shown_says_why(trained: Run, tmp_path: Path) -> None:
@@ -158,11 +160,11 @@ def browser() -> Iterator[Any]:
     ("light", "", False), ("dark", "", True), ("dark", 'data-jp-theme-light="true"', False),
     ("light", 'data-jp-theme-light="false"', True), ("light", 'class="vscode-dark"', True),
     ("dark", 'class="vscode-light"', False)])
-def test_displays_can_be_read_light_and_dark(browser: Any, trained: Run, tmp_path: Path, scheme: str, theme: str,
+def test_displays_can_be_read_light_and_dark(browser: Any, pieces: dict[str, str], scheme: str, theme: str,
                                              dark: bool) -> None:
     """Contrast as WCAG AA asks, in the theme the notebook is in, and nothing sticks out of a narrow page."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 400, "height": 800})
-    body = "".join(pieces(trained, tmp_path).values())
+    body = "".join(pieces.values())
     page.set_content(f'<!doctype html><body {theme} style="background: {"#111" if dark else "#fff"}">{body}</body>')
     grounds = page.evaluate("[...document.querySelectorAll('.gcdformer')].map(e => getComputedStyle(e).backgroundColor)")
     assert set(grounds) == {"rgb(27, 33, 41)" if dark else "rgb(255, 255, 255)"} and len(grounds) == 5
