@@ -25,7 +25,7 @@ TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam",
 PARAMETERS = {
     "1-five-minutes-to-a-sieve": f"minutes = 1\nchanges = {TINY}",
     "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",
-    "3-your-own-task-law-or-base": f"changes = {TINY}\ndel changes['base']\nchanges |= {{'max_epochs': 2, 'epoch_size': 3200}}",
+    "3-your-own-task-law-or-base": f"changes = {TINY} | {{'max_epochs': 2, 'epoch_size': 3200}}\ndel changes['base']",
 }
 SAYS = {  # what a reader has to find in the outputs of each
     "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
