@@ -21,7 +21,8 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "task": ("division", {}), "base": (7, {}), "maximum": (900, {}),
     "operands": ("log-uniform", {}), "outcomes": ("uniform", {}), "max_gcd": (7, {"outcomes": "uniform"}),
     "alpha": (0.3, {"outcomes": "power"}), "final_alpha": (3.0, {"outcomes": "uniform", **COSINE}),
-    "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}),
+    "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}), "train_file": ("FILE", {}), "test_file": ("FILE", {}),
+    "data_types": ("int[2]:int", {"task": "file", "train_file": "FILE", "test_file": "FILE"}),
     "repeat_share": (0.5, {}), "repeat_size": (20, {"repeat_share": 0.5}),
     "family": ("gru", {"heads": 0}), "encoder_layers": (2, {}), "decoder_layers": (2, {}), "encoder_dim": (8, {}),
     "decoder_dim": (8, {}), "encoder_heads": (4, {}), "decoder_heads": (4, {}),
@@ -65,8 +66,13 @@ def test_every_field_changes_something(name: str, tmp_path: Path) -> None:
         value, needs = 1e-9, {"keep_checkpoints": 50}
     if name == "stop_at_correct":
         needs = {"max_epochs": 12, "lr": 1e-2}
+    if name in ("train_file", "test_file", "data_types"):
+        path = tmp_path / ("file.csv")
+        path.write_text(f"a,b,{'answer' if name == 'data_types' else 'gcd'}\n" + "6,4,2\n12,30,6\n" * 30)
+        needs = {key: str(path) if value == "FILE" else value for key, value in needs.items()}
+        value = str(path) if value == "FILE" else value
     without = dict(needs)
-    if name in ("alpha", "family"):  # these cannot be left out alone
+    if name in ("alpha", "family", "data_types"):  # these cannot be left out alone
         without = {}
     before = trace(tiny_config(**without), tmp_path / "before")
     after = trace(tiny_config(**{**needs, name: value}), tmp_path / "after")

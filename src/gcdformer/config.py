@@ -26,6 +26,11 @@ OutcomeLaw = Literal[
     "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture"
 ]
 Family = Literal["transformer", "lstm", "gru"]
+FILE_TASK = "file"
+FILE_LAWS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, "alpha": None,
+                             "final_alpha": None, "mixture_share": None, "budget": None, "repeat_share": 0.0,
+                             "repeat_size": None}
+"""What the laws are set to where examples come from a file."""
 Schedule = Literal["constant", "inverse-sqrt", "cosine"]
 
 
@@ -36,8 +41,8 @@ class Section(BaseModel):
 class TaskSection(Section):
     """What is learned, and how integers are written."""
 
-    task: str = Field("gcd", description="gcd, comparison, division, addition, multiplication, "
-                      "simplification, or path/to/file.py:Name for a task of your own")
+    task: str = Field("gcd", description="gcd, comparison, division, addition, multiplication, simplification; "
+                      "path/to/file.py:Name for a task of your own; or file, for what only train_file and test_file know")
     base: int = Field(1000, ge=2, le=LARGEST_BASE, description="base B in which integers are written")
     maximum: int = Field(1_000_000, ge=2, le=2**53, description="largest operand M",
                          json_schema_extra={"flag": "max"})
@@ -62,9 +67,17 @@ class DataSection(Section):
                                 "that is repeated throughout (two-set training)")
     repeat_size: int | None = Field(None, ge=1, le=5_000_000, description="size of that small set "
                                     "(50,000 if not given)")
+    train_file: str | None = Field(None, min_length=1, description="file of training examples, in a new order at each pass, "
+                                   "instead of drawn ones: .csv, .parquet, any other name is Int2Int text")
+    data_types: str | None = Field(None, min_length=1, description="types of a question and its answer in the files of "
+                                   "--task file, as in Int2Int: 'int[5]:int', 'int[2]:range(0,100)'")
 
     @model_validator(mode="after")
     def laws_agree(self) -> Self:
+        if self.train_file is not None:
+            for name, plain in FILE_LAWS.items():
+                if getattr(self, name) != plain:
+                    raise ValueError(f"{name} has no meaning with train_file: the file says which examples there are")
         if (self.outcomes == "power") != (self.alpha is not None):
             raise ValueError("outcomes 'power' and alpha go together: give both or neither")
         if self.final_alpha is not None and self.outcomes in ("natural", "mixture"):
@@ -161,10 +174,18 @@ class TrainingSection(Section):
 class EvaluationSection(Section):
     """The test sets and when a GCD counts as correct."""
 
-    test_size: int = Field(100_000, ge=100, le=100_000_000, description="pairs in each test set")
+    test_size: int = Field(100_000, ge=100, le=100_000_000, description="pairs in each test set that is drawn")
+    test_file: str | None = Field(None, min_length=1, description="file whose rows, all of them, are the test set "
+                                  "instead of drawn ones (formats as for train_file)")
     fresh_tests: bool = Field(False, description="draw new test sets at each epoch, as the paper does")
     threshold: float = Field(0.9, gt=0.5, le=1, description="share of the pairs with GCD k that must be "
                              "predicted k for k to be correct")
+
+    @model_validator(mode="after")
+    def tests_agree(self) -> Self:
+        if self.test_file is not None and self.fresh_tests:
+            raise ValueError("fresh_tests has no meaning with test_file: the file is the same at each epoch")
+        return self
 
 
 class LimitsSection(Section):
@@ -214,6 +235,10 @@ class Config(Section):
             raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
         if self.data.final_alpha is not None and self.training.schedule != "cosine":
             raise ValueError(f"final_alpha needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
+        if (self.task.task == FILE_TASK) != (self.data.data_types is not None):
+            raise ValueError("task 'file' and data_types go together: give both or neither")
+        if self.task.task == FILE_TASK and None in (self.data.train_file, self.evaluation.test_file):
+            raise ValueError("task 'file' needs train_file and test_file: nothing else knows its examples")
         return self
 
     @classmethod
@@ -228,7 +253,8 @@ class Config(Section):
         """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
 
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        and Muon with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law.
+        and Muon with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law,
+        all laws with a train_file, fresh tests with a test_file.
         """
         return self.overlay(leaves)
 
@@ -263,6 +289,10 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
         leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
     if leaves.get("task", "gcd") != "gcd":
         leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None, "mixture_share": None} | leaves
+    if leaves.get("train_file") is not None:
+        leaves = FILE_LAWS | leaves
+    if leaves.get("test_file") is not None:
+        leaves = {"fresh_tests": False} | leaves
     if "outcomes" in leaves:
         leaves = {"alpha": None, "final_alpha": None, "mixture_share": None} | leaves
         if leaves["outcomes"] == "natural":

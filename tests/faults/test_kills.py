@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+from math import gcd
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def test_kills_at_random_moments(whole: Whole, tmp_path: Path, figures: Figures)
     figures(1, "kill -9 at random moments, then identical", f"{same} of {killed}", f"{wanted} of {wanted}")
     figures(1, "of them inside a checkpoint write", f"{inside} of {killed}", "at least 30 %")
     assert (same, killed) == (wanted, wanted) and inside >= 0.3 * wanted
+
+
+def test_kills_of_a_run_that_trains_on_a_file(tmp_path: Path, figures: Figures) -> None:
+    """Passes over a file of 100 rows; a kill falls into one of them."""
+    pairs = [(a, b) for a in range(1, 11) for b in range(5, 15)]
+    rows = "".join(f"{a},{b},{gcd(a, b)}\n" for a, b in pairs)
+    (tmp_path / "train.csv").write_text("a,b,gcd\n" + rows)
+    words = ["train", *TINY, *OFTEN, "--max-epochs", 2, "--train-file", tmp_path / "train.csv"]
+    run_to_end([*words, "--out", tmp_path / "whole"], tmp_path / "log")
+    rng, wanted, same = rng_of("file kills"), count(2, 20), 0
+    for number in range(wanted):
+        out = ["--out", tmp_path / f"run-{number}"]
+        child = Child([*words, *out], tmp_path / f"log-{number}", die_at=rng.randrange(1, 12),
+                      die_after_step=rng.randrange(1, 2 * EPOCH_STEPS - 3))
+        assert child.wait() == -9
+        run_to_end([*words, *out], tmp_path / f"log-{number}")
+        same += fingerprint(tmp_path / f"run-{number}") == fingerprint(tmp_path / "whole")
+    figures(1, "kill -9 while training on a file, then identical", f"{same} of {wanted}", f"{wanted} of {wanted}")
+    assert same == wanted
 
 
 def test_three_kills_in_one_epoch(whole: Whole, tmp_path: Path, figures: Figures) -> None:

@@ -13,7 +13,7 @@ from faults import OFTEN, SERVER, TINY, Child, count, fingerprint, one_line_erro
 from gcdformer import Config, Problem, Stream, UserError, train
 from gcdformer.config import Leaf, config_leaves
 from gcdformer.runs.folder import RunFolder
-from gcdformer.training.session import agreed_config
+from gcdformer.training.session import FILE_FIELDS, agreed_config
 
 WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 3]
 EXAMPLES = 100_000
@@ -101,6 +101,8 @@ OTHERS: dict[str, dict[str, object]] = {
     "hidden_dim": {"family": "gru", "hidden_dim": 8}, "horizon": {"schedule": "cosine", "horizon": 99},
     "final_lr_share": {"schedule": "cosine", "final_lr_share": 0.5, "horizon": 99}, "beta1": {"beta1": 0.5},
     "beta2": {"beta2": 0.5}, "init_from": {"init_from": "elsewhere"}, "threshold": {"threshold": 0.8},
+    "train_file": {"train_file": "a.csv"}, "test_file": {"test_file": "b.csv"},
+    "data_types": {"task": "file", "data_types": "int:int", "train_file": "a.csv", "test_file": "b.csv"},
 }
 
 
@@ -125,13 +127,13 @@ def test_every_changed_field_is_refused_or_means_something(tmp_path: Path, figur
     for leaf in config_leaves():
         if leaf.section in ("limits", "machine"):  # documented: limits extend a run, the machine is no part of it
             changed = config.replace(**({"device": "cpu"} if leaf.name == "device" else other_value(leaf, config)))
-            assert agreed_config(folder, changed) == changed, leaf.name
+            assert agreed_config(folder, changed, {}) == changed, leaf.name
             accepted += 1
             continue
         changed = config.replace(**other_value(leaf, config))
         assert changed != config, leaf.name
         with pytest.raises(UserError, match=rf"another configuration: .*\b{leaf.name} \("):
-            agreed_config(folder, changed)
+            agreed_config(folder, changed, {f"{leaf.name}_sha256": "0"} if leaf.name in FILE_FIELDS else {})
         refused += 1
     figures(10, "configuration changed between stop and resume", f"{refused} fields refused, {accepted} mean something",
             "every field")

@@ -9,6 +9,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, in_window, print_json, run_path, whole_number
+from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.evaluation import Scores, score
 from gcdformer.runs.run import Run
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("--test-size", type=whole_number, metavar="N",
                         help="pairs in each test set (default: the run's)")
+    parser.add_argument("--test-file", metavar="FILE", help="test on the rows of this file (default: as in training)")
     add_checkpoint(parser)
     parser.add_argument("--threads", type=whole_number, metavar="N", help="CPU threads (default: all cores)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
@@ -30,6 +32,12 @@ def run(args: argparse.Namespace) -> int:
     config = run.config.replace(device=args.device, threads=args.threads)
     if args.test_size is not None:
         config = config.replace(test_size=args.test_size)
+    if args.test_file is not None:
+        config = config.replace(test_file=args.test_file)
+    if config.evaluation.test_file is not None:
+        read_with_bar(config.evaluation.test_file, run)
+        if args.test_file is None:
+            run.require_same_file("test_file", config.evaluation.test_file)
     from gcdformer.training.device import choose_device
     predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
     epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
@@ -55,6 +63,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         tell(scores, loss)
     return 0
+
+
+def read_with_bar(name: str, run: Run) -> None:
+    """Read the file of examples; it is then kept."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(f"reading {name}", total=None)
+        read_examples(name, run.problem, "test_file", lambda done, total: progress.update(bar, completed=done, total=total))
 
 
 def tell(scores: Scores, loss: float) -> None:

@@ -33,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     run.problem.check_questions(questions)
     tokens = run.predictor(args.checkpoint, beam=args.beam).tokens(questions)
     values, readable = run.problem.decode_answers(tokens)
-    truths = run.problem.answer(questions)
+    truths: list[Any] = [None] * len(questions)
+    if run.problem.knows_answers:
+        truths = run.problem.answer(questions).tolist()
     inputs, _ = run.problem.encode_questions(questions)
     words = run.problem.vocabulary.words
     rules = rule_model(run, args.checkpoint)
@@ -42,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
         output = [token for token in tokens[index].tolist() if token != END]
         prediction = values[index].tolist() if readable[index] else None
         rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
-                     "prediction": simple(prediction), "truth": simple(truths[index].tolist()),
-                     "right": prediction == truths[index].tolist(),
-                     "rule": rules.answer(int(truths[index, 0])) if rules else None})
+                     "prediction": simple(prediction), "truth": simple(truths[index]),
+                     "right": None if truths[index] is None else prediction == truths[index],
+                     "rule": rules.answer(truths[index][0]) if rules else None})
     if args.json:
         print_json(rows)
     elif args.integers == ["-"]:
@@ -74,8 +76,8 @@ def simple(values: list[int] | None) -> Any:
 def tell(row: dict[str, Any], task: str) -> None:
     name = task.rpartition(":")[2]
     prediction = "unreadable" if row["prediction"] is None else row["prediction"]
-    verdict = "right" if row["right"] else f"wrong: it is {row['truth']}"
-    print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}")
+    verdict = "right" if row["right"] else "" if row["right"] is None else f"wrong: it is {row['truth']}"
+    print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}".rstrip())
     print(f"  tokens {row['input_tokens']}  ->  {row['output_tokens']}")
     if row["rule"] is not None:
         agree = "as predicted" if row["rule"] == row["prediction"] else "not what it predicted"
@@ -94,7 +96,7 @@ def print_csv(rows: list[dict[str, Any]], arity: int) -> None:
 def read_words(words: list[str], arity: int) -> Integers:
     if len(words) % arity:
         raise UserError(f"integers: this task takes {arity} at a time, got {len(words)}")
-    values = [parse_integer(word, "integers", 1, LARGEST_INTEGER) for word in words]
+    values = [parse_integer(word, "integers", -LARGEST_INTEGER, LARGEST_INTEGER) for word in words]
     return np.array(values, dtype=np.int64).reshape(-1, arity)
 
 
@@ -107,7 +109,7 @@ def read_csv(arity: int) -> Integers:
                 continue
             if len(cells) != arity:
                 raise UserError(f"standard input line {number}: {arity} integers, got {len(cells)} cells")
-            rows.append([parse_integer(cell.strip(), f"standard input line {number}", 1, LARGEST_INTEGER)
+            rows.append([parse_integer(cell.strip(), f"standard input line {number}", -LARGEST_INTEGER, LARGEST_INTEGER)
                          for cell in cells])
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"standard input: not CSV text: {error}") from None

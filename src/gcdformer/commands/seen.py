@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     arity = run.problem.task.inputs
     if len(args.integers) != arity:
         raise UserError(f"integers: this task takes {arity}, got {len(args.integers)}")
-    wanted = np.array([parse_integer(word, "integers", 1, LARGEST_INTEGER) for word in args.integers], dtype=np.int64)
+    values = [parse_integer(word, "integers", -LARGEST_INTEGER, LARGEST_INTEGER) for word in args.integers]
+    wanted = np.array(values, dtype=np.int64)
     size = run.config.training.batch_size
     total = run.checkpoint_step(args.checkpoint) * size
     stream, places, swapped = run.stream, [], []
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     blocks = range(-(-total // BLOCK))
     for index in track(blocks, "replaying the stream", console=console, transient=True,
                        disable=args.quiet or not in_window(console)):
-        block = stream.examples(index * BLOCK, min((index + 1) * BLOCK, total))
+        block = stream.examples(index * BLOCK, min((index + 1) * BLOCK, total))[:, :arity]
         places += (index * BLOCK + np.flatnonzero((block == wanted).all(1))).tolist()
         if arity == 2 and wanted[0] != wanted[1]:
             swapped += (index * BLOCK + np.flatnonzero((block == wanted[::-1]).all(1))).tolist()

@@ -8,21 +8,13 @@ from typing import IO
 
 import numpy as np
 
-from gcdformer.data.problem import Problem
+from gcdformer.data.problem import column_names as column_names
 from gcdformer.data.stream import Stream
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.numbers.encoding import Integers
 
 CHUNK = 65_536
 FORMATS = ("csv", "parquet", "int2int")
-
-
-def column_names(problem: Problem) -> list[str]:
-    """a, b, ... for the question; the task's name (and a number if there are several) for the answer."""
-    names = [chr(ord("a") + i) for i in range(problem.task.inputs)]
-    answers = [problem.task.name] if problem.task.outputs == 1 else [
-        f"{problem.task.name}_{i + 1}" for i in range(problem.task.outputs)]
-    return names + answers
 
 
 def chunks(stream: Stream, count: int) -> Iterator[Integers]:

@@ -14,6 +14,7 @@ from gcdformer.errors import UserError
 from gcdformer.numbers.encoding import BEGIN, END, Integers, Mask, Vocabulary, decode, encode, longest_row
 from gcdformer.numbers.laws import OPERAND_LAWS, OperandLaw, PairLaw, pair_law
 from gcdformer.tasks import Task, find_task
+from gcdformer.tasks.types import FromFile, Kind, several
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Problem:
 
     @classmethod
     def of(cls, config: Config) -> Problem:
-        task = find_task(config.task.task)
+        types = config.data.data_types
+        task = find_task(config.task.task) if types is None else FromFile(types)
         maximum, base = config.task.maximum, config.task.base
         if not task.has_gcd and config.data.outcomes != "natural":
             raise UserError(f"outcomes must be 'natural' for task '{task.name}': it has no GCD to choose, "
@@ -80,15 +82,29 @@ class Problem:
     def draw(self, rng: np.random.Generator, count: int) -> Integers:
         return self.task.draw(rng, count, self.operands, self.pairs, self.maximum)
 
+    @property
+    def kinds(self) -> tuple[Kind, Kind]:
+        """The types of a question and of an answer."""
+        if isinstance(self.task, FromFile):
+            return self.task.question, self.task.reply
+        return several(self.task.inputs), several(self.task.outputs)
+
+    @property
+    def knows_answers(self) -> bool:
+        """Whether any question has a known answer, not only those of a file."""
+        return not isinstance(self.task, FromFile)
+
     def answer(self, questions: Integers) -> Integers:
-        return self.task.answer(questions)
+        """The answers: those that the rows of a file carry behind the question, else the task's."""
+        inputs = self.task.inputs
+        return questions[:, inputs:] if questions.shape[1] > inputs else self.task.answer(questions)
 
     def encode_questions(self, questions: Integers) -> tuple[Integers, Integers]:
-        return encode(questions, self.base)
+        return encode(questions[:, :self.task.inputs], self.base)
 
     def encode_batch(self, questions: Integers) -> Batch:
         """Questions and their answers as padded token rows, trimmed to the longest of this batch."""
-        inputs, input_lengths = encode(questions, self.base)
+        inputs, input_lengths = self.encode_questions(questions)
         answers, lengths = encode(self.answer(questions), self.base)
         n, width = answers.shape
         targets = np.zeros((n, width + 2), dtype=np.int64)
@@ -106,7 +122,22 @@ class Problem:
 
     def check_questions(self, questions: Integers) -> None:
         """A `UserError` for integers that the model cannot have positions for."""
-        largest = self.task.largest_input(self.maximum)
-        bad = questions[(questions < 1) | (questions > largest)]
+        low, high = self.question_bounds
+        bad = questions[(questions < low) | (questions > high)]
         if len(bad):
-            raise UserError(f"integers must lie in 1..{largest} for this run: {int(bad[0])} does not")
+            raise UserError(f"integers must lie in {low}..{high} for this run: {int(bad[0])} does not")
+
+    @property
+    def question_bounds(self) -> tuple[int, int]:
+        """The smallest and the largest integer of a question."""
+        if isinstance(self.task, FromFile):
+            return self.task.question.bounds(self.maximum)
+        return 1, self.task.largest_input(self.maximum)
+
+
+def column_names(problem: Problem) -> list[str]:
+    """a, b, ... (x1, x2, ... if many) for the question; the task's name (and a number if several) for the answer."""
+    inputs, outputs = problem.task.inputs, problem.task.outputs
+    names = [chr(ord("a") + i) for i in range(inputs)] if inputs <= 26 else [f"x{i + 1}" for i in range(inputs)]
+    answer = problem.task.name if problem.knows_answers else "answer"
+    return names + ([answer] if outputs == 1 else [f"{answer}_{i + 1}" for i in range(outputs)])

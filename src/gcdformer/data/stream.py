@@ -3,7 +3,8 @@
 Examples come in blocks of 4,096; block j is drawn by a generator of its own, whose counter is j. So the same
 examples come whatever the chunk size, the number of ranks or the place one starts from, and nothing has to be
 saved. A data budget makes the blocks come again, reshuffled; a repeat share replaces some examples by ones of a
-small set; a law of the GCD that shifts does so from block to block. All are functions of (seed, n) too.
+small set; a law of the GCD that shifts does so from block to block; the rows of a file come in passes, each in an order
+of its own. All are functions of (seed, n) too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from gcdformer.config import Config
 from gcdformer.data.problem import Problem
+from gcdformer.data.reading import read_examples
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.laws import PairLaw, pair_law
 from gcdformer.numbers.random import Purpose, block_generator
@@ -28,7 +30,8 @@ class Stream:
     """Questions by number. Keeps the last block it made, since batches are smaller than blocks."""
 
     def __init__(self, problem: Problem, seed: int, *, budget: int | None = None, repeat_share: float = 0.0,
-                 repeat_size: int | None = None, law_at: Callable[[int], PairLaw] | None = None) -> None:
+                 repeat_size: int | None = None, law_at: Callable[[int], PairLaw] | None = None,
+                 rows: Integers | None = None) -> None:
         self.problem = problem
         self.seed = seed
         self.budget = budget
@@ -36,6 +39,9 @@ class Stream:
         self.repeat_size = repeat_size or DEFAULT_REPEAT_SIZE
         self.law_at = law_at
         """The pair law by example number, if it changes."""
+        self.rows = rows
+        """The rows of a file, which are then the examples."""
+        self._pass: tuple[int, Integers] | None = None
         self._block: tuple[int, Integers] | None = None
         self._source: tuple[int, Integers] | None = None
 
@@ -49,12 +55,14 @@ class Stream:
             def law_at(example: int) -> PairLaw:
                 return pair_law(data, problem.maximum, example / last)
 
+        rows = None if data.train_file is None else read_examples(data.train_file, problem, "train_file").rows
         return cls(problem, training.seed, budget=data.budget, repeat_share=data.repeat_share,
-                   repeat_size=data.repeat_size, law_at=law_at)
+                   repeat_size=data.repeat_size, law_at=law_at, rows=rows)
 
     def examples(self, start: int, stop: int) -> Integers:
-        """Questions number start..stop-1, (stop-start, inputs)."""
-        parts = [np.empty((0, self.problem.task.inputs), dtype=np.int64)]
+        """Questions number start..stop-1, (stop-start, inputs); answers follow in the row where only a file knows them."""
+        width = self.problem.task.inputs if self.rows is None else self.rows.shape[1]
+        parts = [np.empty((0, width), dtype=np.int64)]
         for index in range(start // BLOCK, -(-stop // BLOCK)):
             first = index * BLOCK
             block = self.block(index)
@@ -68,6 +76,8 @@ class Stream:
         return self._block[1]
 
     def _make_block(self, index: int) -> Integers:
+        if self.rows is not None:
+            return self._in_passes(index * BLOCK, (index + 1) * BLOCK, self.rows)
         if self.budget is None:
             questions = self._fresh(Purpose.TRAINING, index)
         else:
@@ -103,6 +113,18 @@ class Stream:
                 block = block_generator(self.seed, Purpose.RESHUFFLE, 1 + source, turn).permutation(block)
             take = min(length - offset, stop - start)
             parts.append(block[offset:offset + take])
+            start += take
+        return np.concatenate(parts)
+
+    def _in_passes(self, start: int, stop: int, rows: Integers) -> Integers:
+        """Passes over the rows, each a permutation of all of them."""
+        parts = []
+        while start < stop:
+            turn, position = divmod(start, len(rows))
+            if self._pass is None or self._pass[0] != turn:
+                self._pass = (turn, block_generator(self.seed, Purpose.FILE_ORDER, 0, turn).permutation(len(rows)))
+            take = min(len(rows) - position, stop - start)
+            parts.append(rows[self._pass[1][position:position + take]])
             start += take
         return np.concatenate(parts)
 

@@ -1,7 +1,8 @@
 """The test sets, drawn from counters that training never uses.
 
 For gcd there are two distributions: `natural`, uniform pairs of 1..M; `stratified`, as many pairs for every GCD k
-in 1..100, uniform on 1..(M div k). Other tasks have one set, drawn like their training examples.
+in 1..100, uniform on 1..(M div k). Other tasks have one set, drawn like their training examples. A test file replaces
+them: for gcd `natural` is then all its pairs, `stratified` those whose GCD is in 1..100 and occurs often enough to tell.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import numpy as np
 
 from gcdformer.config import TESTED_GCDS, Config
 from gcdformer.data.problem import Problem
+from gcdformer.data.reading import read_examples
+from gcdformer.errors import UserError
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.laws import OPERAND_LAWS, NaturalPairs, coprime_pairs
 from gcdformer.numbers.random import Purpose, block_generator
 
 UNIFORM = OPERAND_LAWS["uniform"]
+LEAST_PAIRS = 30
+"""Pairs of a file that a k needs to be tested: below, one cannot tell whether it is in D."""
 
 
 def natural_pairs(maximum: int, count: int, rng: np.random.Generator) -> Integers:
@@ -33,6 +38,8 @@ def stratified_pairs(maximum: int, count: int, rng: np.random.Generator) -> Inte
 def test_sets(config: Config, problem: Problem, epoch: int) -> dict[str, Integers]:
     """The test sets of an evaluation by name; the same at every epoch, unless `fresh_tests`."""
     seed, count = config.training.seed, config.evaluation.test_size
+    if config.evaluation.test_file is not None:
+        return file_sets(read_examples(config.evaluation.test_file, problem, "test_file").rows, problem)
     turn = epoch if config.evaluation.fresh_tests else 0
     natural = block_generator(seed, Purpose.NATURAL_TEST, 0, turn)
     if not problem.task.has_gcd:
@@ -40,3 +47,16 @@ def test_sets(config: Config, problem: Problem, epoch: int) -> dict[str, Integer
     stratified = block_generator(seed, Purpose.STRATIFIED_TEST, 0, turn)
     return {"natural": natural_pairs(problem.maximum, count, natural),
             "stratified": stratified_pairs(problem.maximum, count, stratified)}
+
+
+def file_sets(rows: Integers, problem: Problem) -> dict[str, Integers]:
+    """The test sets that the rows of a file make up."""
+    if not problem.task.has_gcd:
+        return {"test": rows}
+    k = np.gcd(rows[:, 0], rows[:, 1])
+    small = np.where(k <= TESTED_GCDS, k, 0)
+    often = np.bincount(small, minlength=TESTED_GCDS + 1) >= LEAST_PAIRS
+    often[0] = False
+    if not often.any():
+        raise UserError(f"test_file: no GCD of 1..{TESTED_GCDS} has {LEAST_PAIRS} pairs in it, so that nothing can be told")
+    return {"natural": rows, "stratified": rows[often[small]]}

@@ -17,6 +17,7 @@ from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.runs.checkpoint_names import checkpoint_steps
+from gcdformer.runs.explain import tested_maximum
 from gcdformer.runs.folder import RunFolder, best_line
 
 COLUMNS = ("epoch", "examples", "seconds", "loss", "test_loss", "accuracy", "stratified_accuracy", "n_correct", "throughput")
@@ -67,7 +68,7 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
         if config.task.task != "gcd":
             raise UserError(f"epoch: a run of task '{config.task.task}' has no prediction tables")
         tables = RunFolder(entry.path).read_predictions(epoch)
-        return tables, explain_tables(tables, base=config.task.base, maximum=config.task.maximum,
+        return tables, explain_tables(tables, base=config.task.base, maximum=tested_maximum(config),
                                       threshold=config.evaluation.threshold)
 
 

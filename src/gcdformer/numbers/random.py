@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     RESHUFFLE = 5
     WEIGHTS = 6
     CHECKS = 7
+    FILE_ORDER = 8
 
 
 def block_generator(seed: int, purpose: Purpose, block: int, epoch: int = 0) -> np.random.Generator:

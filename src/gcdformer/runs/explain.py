@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gcdformer.config import Config
 from gcdformer.data.predictions import read_predictions
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
 from gcdformer.errors import UserError
@@ -60,7 +61,13 @@ def explain_run(run: Run, checkpoint: str | int = "last", *, exhaustive: bool = 
     if exhaustive:
         run.require_gcd()
         return explain_all_pairs(run.predictor(checkpoint).predict, base, maximum, threshold, on_chunk)
-    return explain_tables(run.prediction_tables(checkpoint), base=base, maximum=maximum, threshold=threshold)
+    return explain_tables(run.prediction_tables(checkpoint), base=base, maximum=tested_maximum(run.config),
+                          threshold=threshold)
+
+
+def tested_maximum(config: Config) -> int | None:
+    """M, if the natural test set is drawn uniformly from 1..M; a file's pairs have a distribution of their own."""
+    return config.task.maximum if config.evaluation.test_file is None else None
 
 
 def explain_all_pairs(predict: Callable[[Integers, Integers], Integers], base: int, maximum: int, threshold: float,

@@ -49,9 +49,9 @@ class RunFolder:
     def exists(self) -> bool:
         return self.config_path.exists()
 
-    def write_config(self, config: Config) -> None:
-        """The configuration, what made it, and a checksum of both."""
-        made_by = {**versions(), "python": platform.python_version()}
+    def write_config(self, config: Config, files: Mapping[str, str] | None = None) -> None:
+        """The configuration, what made it, the SHA-256 of the files of examples, and a checksum of all."""
+        made_by = {**versions(), "python": platform.python_version(), **(files or {})}
         digest = task_digest(config.task.task)
         if digest:
             made_by["task_sha256"] = digest

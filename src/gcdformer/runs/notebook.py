@@ -44,8 +44,8 @@ def run_body(run: Run) -> str:
 def about(config: Config) -> str:
     """What was trained, in a line."""
     task, data, model = config.task, config.data, config.model
-    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {data.operands} operands, {data.outcomes} "
-            f"outcomes; {model.family} {model.encoder_layers}+{model.decoder_layers} layers, {model.decoder_dim} dimensions"
+    examples = f"from {data.train_file}" if data.train_file else f"{data.operands} operands, {data.outcomes} outcomes"
+    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {examples}; {model.family} {model.encoder_layers}+{model.decoder_layers} layers, {model.decoder_dim} dimensions"
             f"; seed {config.training.seed}")
 
 

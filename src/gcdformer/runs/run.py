@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gcdformer.data import Problem, Stream
+from gcdformer.data.reading import read_examples
 from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
@@ -54,7 +55,13 @@ class Run:
     @property
     def stream(self) -> Stream:
         """The training examples, by number."""
+        self.require_same_file("train_file", self.config.data.train_file)
         return Stream.of(self.config, self.problem)
+
+    def require_same_file(self, field: str, name: str | None) -> None:
+        """Refuse a file of examples that is not the one this run was started with."""
+        if name is not None and read_examples(name, self.problem, field).sha256 != self.made_by.get(f"{field}_sha256"):
+            raise UserError(f"{field}: {name} has changed since {self.path} was started")
 
     @property
     def metrics(self) -> list[Line]:

@@ -6,7 +6,6 @@ A task of your own is one file with one subclass; `gcdformer train --task path/t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from gcdformer.numbers.laws import OperandLaw, PairLaw
 class Task(ABC):
     """Questions are rows of `inputs` integers, answers rows of `outputs` integers."""
 
-    name: ClassVar[str]
-    inputs: ClassVar[int]
-    outputs: ClassVar[int] = 1
-    has_gcd: ClassVar[bool] = False
+    name: str
+    inputs: int
+    outputs: int = 1
+    has_gcd: bool = False
     """Whether the answer is the GCD of the two inputs, so that outcome laws, D and the rules make sense."""
 
     @abstractmethod

@@ -16,6 +16,7 @@ import torch
 
 from gcdformer.config import Config
 from gcdformer.data import Problem
+from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.evaluation.predictor import Predictor, Stopped
@@ -44,6 +45,8 @@ from gcdformer.training.signals import StopRequest
 from gcdformer.training.trackers import check_trackers, tracked
 from gcdformer.training.view import View
 
+FILE_FIELDS = ("train_file", "test_file")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -64,11 +67,12 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     check_folder(folder)
     if not folder.exists():
         check_start(config)
+    files = read_files(config, problem, view)
     with StopRequest() as stop, joined_ranks(device) as ranks, held_by_first(folder, ranks), view:
         if has_to_compile(config, device):
             view.note("compiling the training step for this machine, once (some ten seconds) …")
         if ranks.by_first(folder.exists):
-            config = ranks.by_first(lambda: agreed_config(folder, config))
+            config = ranks.by_first(lambda: agreed_config(folder, config, files))
             note_versions(folder, view)
         else:
             try:
@@ -80,7 +84,7 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         if found:
             check_weights(config, problem, found.model, checkpoint_path(out, found.state.step))
         model = new_model(config, problem) if found else start_model(config, problem)
-        lines = ranks.by_first(lambda: make_ready(folder, config, found))
+        lines = ranks.by_first(lambda: make_ready(folder, config, found, files))
         trainer = Trainer(config, problem, model, device, folder, stop, view, ranks)
         if found:
             load_weights(model, found.model)
@@ -100,9 +104,24 @@ def held_by_first(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def make_ready(folder: RunFolder, config: Config, found: Checkpoint | None) -> list[Line]:
+def read_files(config: Config, problem: Problem, view: View) -> dict[str, str]:
+    """Read the files of examples, once for the session; the SHA-256 of each, by the name it has in the run's folder."""
+    digests = {}
+    for field, name in example_files(config).items():
+        with view.reading(name) as told:
+            digests[f"{field}_sha256"] = read_examples(name, problem, field, told).sha256
+    return digests
+
+
+def example_files(config: Config) -> dict[str, str]:
+    """The files of examples that a configuration names, by field."""
+    named = {"train_file": config.data.train_file, "test_file": config.evaluation.test_file}
+    return {field: name for field, name in named.items() if name is not None}
+
+
+def make_ready(folder: RunFolder, config: Config, found: Checkpoint | None, files: dict[str, str]) -> list[Line]:
     """Write the configuration and drop what came after the checkpoint; the lines of metrics that stay."""
-    folder.write_config(config)
+    folder.write_config(config, files)
     lines = keep_metrics(folder.metrics_path, found.state.evaluations if found else 0)
     drop_checkpoints_after(folder.path, found.state.step if found else 0)
     folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
@@ -128,18 +147,24 @@ def check_start(config: Config) -> None:
         raise UserError("horizon: a cosine schedule needs one; give horizon, max_epochs or max_minutes")
 
 
-def agreed_config(folder: RunFolder, wanted: Config) -> Config:
-    """The stored configuration with the wanted limits and machine; refused if the identities differ."""
+def agreed_config(folder: RunFolder, wanted: Config, files: dict[str, str]) -> Config:
+    """The stored configuration with the wanted limits and machine; refused if the identities differ.
+
+    A file of examples is what it holds, wherever it lies now.
+    """
     stored, made_by = folder.read_config()
     if wanted.training.horizon is None and wanted.training.schedule == stored.training.schedule == "cosine":
         wanted = wanted.replace(horizon=stored.training.horizon)
-    have, want = stored.identity(), wanted.identity()
+    have, want = ({k: v for k, v in config.identity().items() if k not in FILE_FIELDS} for config in (stored, wanted))
     differing = [f"{name} ({have[name]} there, {want[name]} here)" for name in have if have[name] != want[name]]
     if made_by.get("task_sha256") != task_digest(wanted.task.task):
         differing.append("the task's file")
+    differing += [f"{field} (it holds something else)" for field in FILE_FIELDS
+                  if made_by.get(f"{field}_sha256") != files.get(f"{field}_sha256")]
     if differing:
         raise UserError(f"out: {folder.path} holds a run with another configuration: {', '.join(differing)}")
-    return stored.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
+    here = stored.replace(train_file=wanted.data.train_file, test_file=wanted.evaluation.test_file)
+    return here.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
 
 
 def note_versions(folder: RunFolder, view: View) -> None:
@@ -247,4 +272,9 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
     predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
-    return sum(usual) / len(usual), ranks.by_first(timed_tests) * config.evaluation.test_size / size
+    share = size / config.evaluation.test_size
+    if config.evaluation.test_file is not None:
+        whole = sum(map(len, sets.values()))
+        sets = {name: rows[:size] for name, rows in sets.items()}
+        share = sum(map(len, sets.values())) / whole
+    return sum(usual) / len(usual), ranks.by_first(timed_tests) / share

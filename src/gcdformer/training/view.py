@@ -9,6 +9,8 @@ import logging
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from time import perf_counter
 from types import TracebackType
@@ -17,12 +19,14 @@ from typing import IO, Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress import Progress as FileProgress
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from gcdformer.config import Config
 from gcdformer.data import Problem
+from gcdformer.data.reading import Progress
 from gcdformer.evaluation import Scores
 from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import TrainingState
@@ -49,6 +53,10 @@ class View:
     def warn(self, message: str) -> None:
         """Something a person has to know, even where nothing is shown."""
         LOG.warning("gcdformer: %s", message)
+
+    def reading(self, name: str) -> AbstractContextManager[Progress]:
+        """A file of examples is being read, before the session begins; what is entered is told how far."""
+        return nullcontext(lambda done, total: None)
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
@@ -129,6 +137,12 @@ class LiveView(View):
     def warn(self, message: str) -> None:
         self.note(message)
 
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Progress]:
+        with FileProgress(console=self.console, transient=True) as bars:
+            bar = bars.add_task(f"reading {name}", total=None)
+            yield lambda done, total: bars.update(bar, completed=done, total=total)
+
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
         self.config, self.state, self.lines = config, state, list(lines)
@@ -195,8 +209,8 @@ def job_text() -> str:
 def headline(config: Config) -> str:
     """What is trained, in a line."""
     task, data, model = config.task, config.data, config.model
-    laws = f"{data.operands} operands"
-    if task.task == "gcd":
+    laws = f"{data.operands} operands" if data.train_file is None else f"from {data.train_file}"
+    if task.task == "gcd" and data.train_file is None:
         laws += f", {data.outcomes} outcomes"
     return (f"{task.task} in base {task.base}: {laws}; {model.family} "
             f"{model.encoder_layers}+{model.decoder_layers}, d={model.decoder_dim}, seed {config.training.seed}")

@@ -1,0 +1,137 @@
+"""A chunk of text as arrays of its words: where each ends and what number it is. The fast path of the readers.
+
+A chunk that is not exactly as expected gives None, never a guess: `lines.py`, which defines the formats, then reads it line
+by line and says what is wrong. Knows bytes and integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gcdformer.numbers.encoding import Integers, Mask
+from gcdformer.tasks.types import Kind
+
+TAB, NEWLINE, BLANK, COMMA, PLUS, MINUS, ZERO, V = b"\t\n ,+-0V"
+MOST_DIGITS = 18
+"""Decimal digits of a word that fit into 64 bits whatever they are."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Every word of a chunk: the byte behind it, its first byte, and its number (0 for a sign alone)."""
+
+    behind: npt.NDArray[np.uint8]
+    first: npt.NDArray[np.uint8]
+    value: Integers
+    sign: Mask
+    prefix: Mask
+
+    @classmethod
+    def of(cls, chunk: bytes, separators: bytes) -> Words | None:
+        """The words between separators; None unless each is a sign alone or a number, with a minus or V before it or not."""
+        data = np.frombuffer(chunk, dtype=np.uint8)
+        is_separator = np.zeros(256, dtype=np.bool_)
+        is_separator[list(separators)] = True
+        ends = np.flatnonzero(is_separator[data])
+        if not len(ends) or ends[-1] != len(data) - 1:
+            return None
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        lengths = ends - starts
+        if lengths.min() < 1:
+            return None
+        first = data[starts]
+        sign = (lengths == 1) & ((first == PLUS) | (first == MINUS))
+        prefix = first == V
+        marked = ~sign & (prefix | (first == MINUS))
+        value = np.zeros(len(starts), dtype=np.int64)
+        places = np.flatnonzero(~sign)
+        at, left = starts[places] + marked[places], lengths[places] - marked[places]
+        if len(left) and not 1 <= left.min() <= left.max() <= MOST_DIGITS:
+            return None
+        if ((data[at] == ZERO) & (left > 1)).any():
+            return None
+        while len(places):
+            digit = data[at].astype(np.int64) - ZERO
+            if ((digit < 0) | (digit > 9)).any():
+                return None
+            value[places] = value[places] * 10 + digit
+            keep = np.flatnonzero(left > 1)
+            places, at, left = places[keep], at[keep] + 1, left[keep] - 1
+        negative = marked & ~prefix
+        if (negative & (value == 0)).any():
+            return None
+        value[negative] *= -1
+        return cls(data[ends], first, value, sign, prefix)
+
+
+def scan_csv(chunk: bytes, order: list[int]) -> Integers | None:
+    """Rows of a chunk of CSV lines, the cells in this order."""
+    words = Words.of(chunk, b",\n")
+    width = len(order)
+    if words is None or len(words.behind) % width or words.sign.any() or words.prefix.any():
+        return None
+    behind = words.behind.reshape(-1, width)
+    if (behind[:, :-1] != COMMA).any() or (behind[:, -1] != NEWLINE).any():
+        return None
+    return words.value.reshape(-1, width)[:, order]
+
+
+def scan_int2int(chunk: bytes, kinds: tuple[Kind, Kind], base: int) -> Integers | None:
+    """Rows of a chunk of Int2Int lines, the question's integers and the answer's side by side."""
+    words = Words.of(chunk, b"\t\n ")
+    if words is None:
+        return None
+    closes = words.behind != BLANK
+    last = np.flatnonzero(closes)
+    behind = words.behind[last]
+    if len(last) % 2 or (behind[::2] != TAB).any() or (behind[1::2] != NEWLINE).any():
+        return None
+    first = np.concatenate([[0], last[:-1] + 1])
+    in_answer = (np.cumsum(closes) - closes) % 2 == 1
+    sides = []
+    for number, kind in enumerate(kinds):
+        side = scan_side(words, first[number::2], last[number::2], kind, base, in_answer == bool(number))
+        if side is None:
+            return None
+        sides.append(side)
+    return np.concatenate(sides, axis=1)
+
+
+def scan_side(words: Words, first: Integers, last: Integers, kind: Kind, base: int, inside: Mask) -> Integers | None:
+    """One side of every line, whose words are first..last; `inside` marks them."""
+    if kind.symbol:
+        sound = (first == last) & ~words.sign[first] & ~words.prefix[first]
+        return words.value[first][:, None] if sound.all() else None
+    if kind.array:
+        if (~words.prefix[first] | (words.value[first] != kind.count) | (first == last)).any():
+            return None
+        first = first + 1
+    plain = ~words.sign & ~words.prefix & (words.value >= 0) & (words.value < base)
+    allowed = np.concatenate([[0], np.cumsum(words.sign | plain)])
+    signs = np.concatenate([[0], np.cumsum(words.sign)])
+    if ((allowed[last + 1] - allowed[first] != last + 1 - first).any() or not words.sign[first].all()
+            or (signs[last + 1] - signs[first] != kind.count).any()):
+        return None
+    places = np.flatnonzero(words.sign & inside).reshape(-1, kind.count)
+    stops = np.concatenate([places[:, 1:], last[:, None] + 1], axis=1)
+    return join_digits(words, places.reshape(-1), stops.reshape(-1), base, (len(first), kind.count))
+
+
+def join_digits(words: Words, signs: Integers, stops: Integers, base: int, shape: tuple[int, int]) -> Integers | None:
+    """The integers whose sign is at `signs` and whose digits follow up to `stops`."""
+    count = stops - signs - 1
+    if count.min(initial=1) < 1 or ((words.value[np.minimum(signs + 1, stops - 1)] == 0) & (count > 1)).any():
+        return None
+    value = np.zeros(len(signs), dtype=np.int64)
+    for place in range(int(count.max(initial=0))):
+        live = np.flatnonzero(count > place)
+        if (value[live] > (2**63 - 1 - base) // base).any():
+            return None
+        value[live] = value[live] * base + words.value[signs[live] + 1 + place]
+    minus = words.first[signs] == MINUS
+    if (minus & (value == 0)).any():
+        return None
+    return np.where(minus, -value, value).reshape(shape)
