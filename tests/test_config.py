@@ -27,6 +27,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "family": ("gru", {"heads": 0}), "encoder_layers": (2, {}), "decoder_layers": (2, {}), "encoder_dim": (8, {}),
     "decoder_dim": (8, {}), "encoder_heads": (4, {}), "decoder_heads": (4, {}),
     "hidden_dim": (12, {"family": "lstm", "heads": 0}), "positions": (50, {}), "cross_query": ("input", {}),
+    "norm_epsilon": (0.01, {}), "framing": ("published", {}),
     "optimizer": ("muon", {}), "lr": (1e-3, {}),
     "schedule": ("inverse-sqrt", {}), "warmup": (3, {}), "horizon": (50, COSINE),
     "final_lr_share": (0.5, COSINE), "beta1": (0.5, {}), "beta2": (0.5, {}), "epsilon": (0.1, {}),

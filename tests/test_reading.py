@@ -145,7 +145,7 @@ def test_types(text: str, kind: Kind) -> None:
     assert parse_kind(text) == kind
 
 
-@pytest.mark.parametrize("text", ["int[0]", "int[1001]", "float", "range(4,4)", f"range({2**63})", "range(,3)", "", "int[x]"])
+@pytest.mark.parametrize("text", ["int[0]", "int[1001]", "float", "range(4,4)", f"range({2**63})", "range(,3)", "", "int["])
 def test_bad_types(text: str) -> None:
     with pytest.raises(UserError, match="data_types"):
         file_problem(f"{text}:int")

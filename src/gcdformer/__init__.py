@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gcdformer.explanation import Explanation
     from gcdformer.models.hooks import patched, run_with_cache
     from gcdformer.runs.explain import explain
+    from gcdformer.runs.exported import load_exported
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
     from gcdformer.training.api import train
@@ -44,6 +45,7 @@ _HOMES = {
     "UNREADABLE": "gcdformer.evaluation",
     "UserError": "gcdformer.errors",
     "explain": "gcdformer.runs.explain",
+    "load_exported": "gcdformer.runs.exported",
     "load_run": "gcdformer.runs.run",
     "patched": "gcdformer.models.hooks",
     "preset": "gcdformer.experiments.presets",
@@ -54,7 +56,8 @@ _HOMES = {
 
 __all__ = [
     "UNREADABLE", "Config", "DamagedFile", "Explanation", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task",
-    "UserError", "__version__", "explain", "load_run", "patched", "preset", "reproduction_tables", "run_with_cache", "train",
+    "UserError", "__version__", "explain", "load_exported", "load_run", "patched", "preset", "reproduction_tables",
+    "run_with_cache", "train",
 ]
 
 

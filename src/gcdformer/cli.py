@@ -33,6 +33,8 @@ VERBS = {
     "sample": "write training examples to a file",
     "seen": "whether and when a pair was trained on",
     "describe": "parameters, lengths, FLOPs and time of a configuration",
+    "import-reference": "weights of the paper's published code as a run folder",
+    "export": "a run as a Hugging Face style folder, ONNX, Parquet",
     "reproduce": "the paper's tables: published beside measured, and what is missing",
     "completion": "a script that completes verbs, flags and names in your shell",
     "bench": "throughput of sampling, training and evaluation on this machine",
@@ -67,7 +69,7 @@ def build_parser(*loaded: str) -> Parser:
         sub = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".",
                                allow_abbrev=False)
         if name in loaded:
-            module = importlib.import_module(f"gcdformer.commands.{name}")
+            module = importlib.import_module(f"gcdformer.commands.{name.replace('-', '_')}")
             module.add_arguments(sub)
             sub.set_defaults(run=module.run, build_parsers=build_parsers)
     return parser

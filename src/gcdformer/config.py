@@ -46,6 +46,9 @@ class TaskSection(Section):
     base: int = Field(1000, ge=2, le=LARGEST_BASE, description="base B in which integers are written")
     maximum: int = Field(1_000_000, ge=2, le=2**53, description="largest operand M",
                          json_schema_extra={"flag": "max"})
+    framing: Literal["none", "published"] = Field(
+        "none", description="tokens around a question: none, or one in front and the end token behind as in the paper's "
+        "published code")
 
 
 class DataSection(Section):
@@ -109,6 +112,8 @@ class ModelSection(Section):
     cross_query: Literal["state", "input"] = Field(
         "state", description="queries of the decoder's cross-attention: its state after self-attention, "
         "or the layer's input as in the paper's published code")
+    norm_epsilon: float = Field(1e-5, ge=1e-12, le=0.1, description="what layer norm adds to the variance (the paper's "
+                                "published code: 1e-12)")
 
     @model_validator(mode="after")
     def sizes_agree(self) -> Self:

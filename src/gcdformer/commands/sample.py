@@ -20,7 +20,8 @@ DEFAULTS = Config().replace(operands="uniform", outcomes="natural")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=whole_number, default=1000, metavar="N", help="examples (default: 1000)")
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="csv (default), parquet or int2int text")
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="csv (default), parquet, int2int text, or "
+                        "datasets, a folder for Hugging Face's library (needs gcdformer[datasets])")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: standard output)")
     add_config_flags(parser, LEAVES, DEFAULTS)
 
@@ -32,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     stream = Stream.of(config, Problem.of(config))
     if args.out is not None:
         write_examples(stream, args.count, args.format, args.out)
-    elif args.format == "parquet":
-        raise UserError("out: Parquet needs a file, name one by --out")
+    elif args.format in ("parquet", "datasets"):
+        raise UserError(f"out: format '{args.format}' needs a place, name one by --out")
     else:
         write_text(stream, args.count, args.format, sys.stdout)
     return 0

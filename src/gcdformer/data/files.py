@@ -1,9 +1,11 @@
-"""Examples as files: CSV, Parquet, Int2Int text. Written in chunks, so that any count fits into memory."""
+"""Examples as files: CSV, Parquet, Int2Int text, a folder for Hugging Face's datasets. Written in chunks, so that any count
+fits into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 import numpy as np
@@ -14,7 +16,7 @@ from gcdformer.errors import MissingExtra, UserError
 from gcdformer.numbers.encoding import Integers
 
 CHUNK = 65_536
-FORMATS = ("csv", "parquet", "int2int")
+FORMATS = ("csv", "parquet", "int2int", "datasets")
 
 
 def chunks(stream: Stream, count: int) -> Iterator[Integers]:
@@ -60,10 +62,28 @@ def write_parquet(stream: Stream, count: int, path: Path) -> None:
             writer.write_table(pyarrow.table(dict(zip(names, rows.T, strict=True)), schema=schema))
 
 
+def write_datasets(stream: Stream, count: int, path: Path) -> None:
+    """`count` examples as a folder that `datasets.load_from_disk` reads."""
+    if path.exists() or not path.parent.is_dir():
+        raise UserError(f"out: {path} cannot be written: it must be a new folder in an existing one")
+    try:
+        import datasets
+    except ImportError:
+        raise MissingExtra("datasets", "datasets") from None
+    datasets.disable_progress_bars()
+    with TemporaryDirectory(dir=path.parent) as work:
+        write_parquet(stream, count, Path(work) / "examples.parquet")
+        found = datasets.Dataset.from_parquet(str(Path(work) / "examples.parquet"), cache_dir=str(Path(work) / "cache"))
+        found.save_to_disk(str(path))
+
+
 def write_examples(stream: Stream, count: int, layout: str, path: Path) -> None:
     """`count` examples to a file in one of FORMATS."""
     if layout not in FORMATS:
         raise UserError(f"format: one of {', '.join(FORMATS)}, got '{layout}'")
+    if layout == "datasets":
+        write_datasets(stream, count, path)
+        return
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"out: {path} cannot be written: it must be a file in an existing folder")
     if layout == "parquet":

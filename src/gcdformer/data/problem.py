@@ -47,6 +47,8 @@ class Problem:
     maximum: int
     operands: OperandLaw
     pairs: PairLaw
+    framed: bool = False
+    """Whether a question stands between BEGIN and END."""
 
     @classmethod
     def of(cls, config: Config) -> Problem:
@@ -60,7 +62,8 @@ class Problem:
             if largest > LARGEST_INTEGER:
                 raise UserError(f"max: {maximum} is too large for task '{task.name}': its {side} reach "
                                 f"{largest}, above 2^62")
-        problem = cls(task, base, maximum, OPERAND_LAWS[config.data.operands], pair_law(config.data, maximum))
+        problem = cls(task, base, maximum, OPERAND_LAWS[config.data.operands], pair_law(config.data, maximum),
+                      config.task.framing == "published")
         positions, longest = config.model.positions, max(problem.longest_input, problem.longest_target)
         if positions is not None and positions < longest:
             raise UserError(f"positions: at least {longest} for this task, base and max, got {positions}")
@@ -72,7 +75,7 @@ class Problem:
 
     @property
     def longest_input(self) -> int:
-        return longest_row(self.task.inputs, self.task.largest_input(self.maximum), self.base)
+        return longest_row(self.task.inputs, self.task.largest_input(self.maximum), self.base) + 2 * self.framed
 
     @property
     def longest_target(self) -> int:
@@ -100,18 +103,13 @@ class Problem:
         return questions[:, inputs:] if questions.shape[1] > inputs else self.task.answer(questions)
 
     def encode_questions(self, questions: Integers) -> tuple[Integers, Integers]:
-        return encode(questions[:, :self.task.inputs], self.base)
+        tokens, lengths = encode(questions[:, :self.task.inputs], self.base)
+        return framed(tokens, lengths) if self.framed else (tokens, lengths)
 
     def encode_batch(self, questions: Integers) -> Batch:
         """Questions and their answers as padded token rows, trimmed to the longest of this batch."""
         inputs, input_lengths = self.encode_questions(questions)
-        answers, lengths = encode(self.answer(questions), self.base)
-        n, width = answers.shape
-        targets = np.zeros((n, width + 2), dtype=np.int64)
-        targets[:, 0] = BEGIN
-        targets[:, 1:-1] = answers
-        targets[np.arange(n), lengths + 1] = END
-        return Batch(inputs, input_lengths, targets, lengths + 2)
+        return Batch(inputs, input_lengths, *framed(*encode(self.answer(questions), self.base)))
 
     def decode_answers(self, tokens: Integers) -> tuple[Integers, Mask]:
         """Generated rows as integers; a row that does not end is no answer."""
@@ -133,6 +131,16 @@ class Problem:
         if isinstance(self.task, FromFile):
             return self.task.question.bounds(self.maximum)
         return 1, self.task.largest_input(self.maximum)
+
+
+def framed(tokens: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    """Token rows with BEGIN in front and END behind, and their lengths."""
+    n, width = tokens.shape
+    rows = np.zeros((n, width + 2), dtype=np.int64)
+    rows[:, 0] = BEGIN
+    rows[:, 1:-1] = tokens
+    rows[np.arange(n), lengths + 1] = END
+    return rows, lengths + 2
 
 
 def column_names(problem: Problem) -> list[str]:

@@ -21,6 +21,9 @@ def build_model(sizes: ModelSection, vocabulary: int, longest_input: int, longes
         model = Transformer(sizes, vocabulary, sizes.positions or longest_input, sizes.positions or longest_target)
     else:
         model = Recurrent(sizes, vocabulary)
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = sizes.norm_epsilon
     if seed is not None:
         model.initialise(torch.Generator().manual_seed(seed))
     return model

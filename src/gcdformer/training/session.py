@@ -153,6 +153,9 @@ def agreed_config(folder: RunFolder, wanted: Config, files: dict[str, str]) -> C
     A file of examples is what it holds, wherever it lies now.
     """
     stored, made_by = folder.read_config()
+    if "imported_from" in made_by:
+        raise UserError(f"out: {folder.path} holds weights from elsewhere, without an optimiser to go on with; start a "
+                        f"new run by --init-from {folder.path}")
     if wanted.training.horizon is None and wanted.training.schedule == stored.training.schedule == "cosine":
         wanted = wanted.replace(horizon=stored.training.horizon)
     have, want = ({k: v for k, v in config.identity().items() if k not in FILE_FIELDS} for config in (stored, wanted))

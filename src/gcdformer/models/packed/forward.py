@@ -38,6 +38,7 @@ class Forward:
     def __init__(self, sizes: ModelSection, weights: Mapping[str, Pair]) -> None:
         self.sizes, self.weights = sizes, weights
         self.room = Rooms()
+        self.epsilon = np.float32(sizes.norm_epsilon)
         self.lanes: Floats = np.zeros(kernels.LANES, dtype=np.float32)
         self.encoder_kernels = kernels.attention_kernels(sizes.encoder_dim // sizes.encoder_heads)
         self.decoder_kernels = kernels.attention_kernels(sizes.decoder_dim // sizes.decoder_heads)
@@ -65,7 +66,7 @@ class Forward:
         w, n = self.weights, len(rows.tokens)
         total, unit, scale, out = self.norm_rooms(f"{name}.norm", n, dim)
         kernels.embed(rows.tokens, rows.places, w[f"{name}.tokens.weight"].a, w[f"{name}.positions.weight"].a,
-                      w[f"{name}.norm.weight"].a, w[f"{name}.norm.bias"].a, total, unit, scale, out.a)
+                      w[f"{name}.norm.weight"].a, w[f"{name}.norm.bias"].a, self.epsilon, total, unit, scale, out.a)
         return out
 
     def norm_rooms(self, name: str, n: int, dim: int) -> tuple[Floats, Floats, Floats, Pair]:
@@ -88,8 +89,8 @@ class Forward:
         """norm(x + y + the linear map's bias)."""
         w = self.weights
         total, unit, scale, out = self.norm_rooms(norm, *x.a.shape)
-        kernels.add_norm(x.a, y.a, w[f"{linear}.bias"].a, w[f"{norm}.weight"].a, w[f"{norm}.bias"].a, total, unit, scale,
-                         out.a)
+        kernels.add_norm(x.a, y.a, w[f"{linear}.bias"].a, w[f"{norm}.weight"].a, w[f"{norm}.bias"].a, self.epsilon, total,
+                         unit, scale, out.a)
         return out
 
     def attend(self, name: str, kernel: Attend, heads: int, queries: Pair, rows: PackedRows, keys: Keys, dim: int, *,

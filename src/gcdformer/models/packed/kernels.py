@@ -31,12 +31,11 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 inlined = numba.njit(nogil=True, inline="always")
 F = np.float32
-NORM_EPSILON = F(1e-5)
 LANES = 32
 
 
 @inlined
-def normalise(total, gain, bias, unit, scale, out, i):
+def normalise(total, gain, bias, epsilon, unit, scale, out, i):
     """Layer norm of one vector."""
     dim = total.shape[0]
     mean = F(0)
@@ -46,7 +45,7 @@ def normalise(total, gain, bias, unit, scale, out, i):
     square = F(0)
     for j in range(dim):
         square += (total[j] - mean) * (total[j] - mean)
-    factor = F(1) / np.sqrt(square / F(dim) + NORM_EPSILON)
+    factor = F(1) / np.sqrt(square / F(dim) + epsilon)
     scale[i] = factor
     for j in range(dim):
         unit[i, j] = (total[j] - mean) * factor
@@ -55,13 +54,13 @@ def normalise(total, gain, bias, unit, scale, out, i):
 
 
 @compiled
-def embed(tokens, places, table, positions, gain, bias, total, unit, scale, out):
+def embed(tokens, places, table, positions, gain, bias, epsilon, total, unit, scale, out):
     """out = norm(table[token] + positions[place]); `total` is room for one vector."""
     for i in range(tokens.shape[0]):
         token, place = tokens[i], places[i]
         for j in range(total.shape[0]):
             total[j] = table[token, j] + positions[place, j]
-        normalise(total, gain, bias, unit, scale, out, i)
+        normalise(total, gain, bias, epsilon, unit, scale, out, i)
 
 
 @compiled
@@ -75,12 +74,12 @@ def embed_back(tokens, places, change, d_table, d_positions):
 
 
 @compiled
-def add_norm(x, y, y_bias, gain, bias, total, unit, scale, out):
+def add_norm(x, y, y_bias, gain, bias, epsilon, total, unit, scale, out):
     """out = norm(x + y + y_bias)."""
     for i in range(x.shape[0]):
         for j in range(total.shape[0]):
             total[j] = x[i, j] + y[i, j] + y_bias[j]
-        normalise(total, gain, bias, unit, scale, out, i)
+        normalise(total, gain, bias, epsilon, unit, scale, out, i)
 
 
 @compiled

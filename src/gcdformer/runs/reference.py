@@ -1,0 +1,233 @@
+"""Checkpoints of the paper's published code, as a configuration and weights of ours.
+
+The one place that reads a foreign checkpoint, with torch's weights-only loader: nothing in it is executed. What this package
+does not implement is refused by name. Its words are mapped to our tokens: `V2` in front of a question is our BEGIN on the
+encoder's side, its end token our END, and on the decoder's side BEGIN and END alike; BEGIN is never predicted. Its other
+words (parentheses, special ones, `V1`, `V2`) have no token here: where a model would predict one, the next best is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gcdformer.config import LARGEST_BASE, Config
+from gcdformer.errors import UserError
+from gcdformer.numbers.encoding import BEGIN, Vocabulary
+
+SPECIAL_WORDS = 15
+END_WORD, PAD_WORD = 0, 1
+NEVER = -1e9
+"""The bias of a token that is never to be predicted."""
+REFUSED: dict[str, Callable[[Any], bool]] = {
+    "gelu_activation": bool, "norm_attention": bool, "sinusoidal_embeddings": bool,
+    "share_inout_emb": lambda value: not value, "n_enc_hidden_layers": lambda value: value != 1,
+    "n_dec_hidden_layers": lambda value: value != 1, "operation": lambda value: value != "gcd",
+}
+"""Options of the published code with the values that are not implemented here."""
+
+
+@dataclass
+class Side:
+    """The weights of an encoder or a decoder, and which of them were taken."""
+
+    name: str
+    weights: dict[str, Tensor]
+    source: Path
+    taken: set[str] = field(default_factory=set)
+
+    def take(self, key: str) -> Tensor:
+        if key not in self.weights:
+            raise UserError(f"{self.source}: its {self.name} has no weights '{key}'")
+        self.taken.add(key)
+        return self.weights[key]
+
+    def both(self, theirs: str, ours: str) -> dict[str, Tensor]:
+        """Weight and bias of a map or a norm, renamed."""
+        return {f"{ours}.{part}": self.take(f"{theirs}.{part}") for part in ("weight", "bias")}
+
+    def stacked(self, theirs: list[str], ours: str) -> dict[str, Tensor]:
+        """Several maps as one."""
+        return {f"{ours}.{part}": torch.cat([self.take(f"{name}.{part}") for name in theirs]) for part in ("weight", "bias")}
+
+    def require_all_taken(self) -> None:
+        left = sorted(set(self.weights) - self.taken)
+        if left:
+            raise UserError(f"{self.source}: its {self.name} has weights '{left[0][:100]}', which is not implemented here")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A checkpoint of the published code, read."""
+
+    params: Mapping[str, Any]
+    iterations: int
+    encoder: Side
+    decoder: Side
+    source: Path
+
+
+def read_reference(path: Path) -> Reference:
+    """Read a checkpoint without executing anything in it; a `UserError` says what is not as it should be."""
+    if not path.is_file():
+        raise UserError(f"{path}: there is no such file")
+    try:
+        top = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever a file that is no checkpoint makes torch, zipfile or the unpickler say
+        reason = next(iter(str(error).splitlines()), "")[:100]
+        raise UserError(f"{path}: cannot be read as weights alone, with nothing executed: {type(error).__name__}: "
+                        f"{reason}") from None
+    if not isinstance(top, dict):
+        raise UserError(f"{path}: not a checkpoint of the published code: a mapping expected, got {type(top).__name__}")
+    for key in ("encoder", "decoder", "params"):
+        if not isinstance(top.get(key), dict):
+            raise UserError(f"{path}: not a checkpoint of the published code: it has no mapping '{key}'")
+    params = top["params"]
+    for name, is_bad in REFUSED.items():
+        if name in params and is_bad(params[name]):
+            raise UserError(f"{path}: {name} = {str(params[name])[:50]} is not implemented here")
+    iterations = top.get("n_total_iter", 0)
+    if not isinstance(iterations, int) or not 0 <= iterations < 2**40:
+        raise UserError(f"{path}: n_total_iter: a number of steps, got {str(iterations)[:50]}")
+    encoder, decoder = (side_of(name, top[name], path) for name in ("encoder", "decoder"))
+    return Reference(params, max(iterations, 1), encoder, decoder, path)
+
+
+def side_of(name: str, found: dict[Any, Any], path: Path) -> Side:
+    weights = {}
+    for key, tensor in found.items():
+        if not isinstance(key, str) or not isinstance(tensor, Tensor) or not tensor.is_floating_point():
+            raise UserError(f"{path}: its {name} holds something else than named weights: '{str(key)[:50]}'")
+        if tensor.is_sparse or tensor.is_meta or not bool(torch.isfinite(tensor).all()):
+            raise UserError(f"{path}: weights '{key[:100]}' of its {name} are not all numbers")
+        weights[key.removeprefix("module.")] = tensor.detach().float()
+    return Side(name, weights, path)
+
+
+def whole(reference: Reference, name: str, low: int, high: int, default: int | None = None) -> int:
+    value = reference.params.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise UserError(f"{reference.source}: params.{name}: an integer in {low}..{high}, got {str(value)[:50]}")
+    return value
+
+
+def family_of(params: Mapping[str, Any]) -> str:
+    return "lstm" if params.get("lstm") else "gru" if params.get("GRU") else "transformer"
+
+
+def to_config(reference: Reference, test_size: int) -> Config:
+    """The configuration of the run it becomes: one epoch of all the examples it was trained on."""
+    params, family = reference.params, family_of(reference.params)
+    base = whole(reference, "base", 2, LARGEST_BASE)
+    usual = base + SPECIAL_WORDS + 4
+    words = whole(reference, "n_words", 1, 10**6, usual)
+    if words != usual:
+        raise UserError(f"{reference.source}: n_words = {words} is not implemented here: base {base} has {usual}")
+    batch = whole(reference, "batch_size", 1, 10**6, 256)
+    leaves: dict[str, Any] = dict(
+        base=base, maximum=whole(reference, "maxint", 2, 2**53), framing="published", norm_epsilon=1e-12, family=family,
+        encoder_layers=whole(reference, "n_enc_layers", 1, 256), decoder_layers=whole(reference, "n_dec_layers", 1, 256),
+        encoder_dim=whole(reference, "enc_emb_dim", 1, 65_536), decoder_dim=whole(reference, "dec_emb_dim", 1, 65_536),
+        optimizer="adam", schedule="constant", warmup=0, batch_size=batch, epoch_size=batch * reference.iterations,
+        test_size=test_size, seed=max(0, whole(reference, "env_base_seed", -1, 2**62, 0)), **laws_of(reference))
+    rate = re.search(r"\blr=([0-9.]+(?:e-?[0-9]+)?)", str(params.get("optimizer", ""))[:200])
+    if rate is not None and 0 < float(rate[1]) <= 10:
+        leaves["lr"] = float(rate[1])
+    if family == "transformer":
+        positions = reference.encoder.weights.get("position_embeddings.weight")
+        leaves |= dict(encoder_heads=whole(reference, "n_enc_heads", 1, 65_536), cross_query="input",
+                       decoder_heads=whole(reference, "n_dec_heads", 1, 65_536),
+                       positions=4096 if positions is None else len(positions))
+    else:
+        leaves["hidden_dim"] = whole(reference, "lstm_hidden_dim", 1, 65_536)
+    return Config().replace(**leaves)
+
+
+def laws_of(reference: Reference) -> dict[str, Any]:
+    """The laws it was trained with. Its flag for k^-1.5 has no effect, so such a model saw natural outcomes."""
+    params = reference.params
+    laws: dict[str, Any] = {"operands": "log-uniform" if params.get("benford") else "uniform", "outcomes": "natural"}
+    share = params.get("mixture", -1)
+    if isinstance(share, int | float) and 0 < share <= 1:
+        return laws | {"outcomes": "mixture", "mixture_share": float(share)}
+    for flag, law, largest in (("train_uniform_gcd", "uniform", "max_uniform"),
+                               ("train_inverse_dist", "log-uniform", "max_inverse"),
+                               ("train_sqrt_dist", "inverse-sqrt", "max_inverse")):
+        if params.get(flag):
+            return laws | {"outcomes": law, "max_gcd": whole(reference, largest, 1, 2**53, 100)}
+    return laws
+
+
+def words_of(base: int) -> dict[str, int]:
+    """The published vocabulary: its special words, then symbols in the order of strings, each with its number."""
+    symbols = sorted(["+", "-", "V1", "V2", *map(str, range(base))])
+    return {word: SPECIAL_WORDS + place for place, word in enumerate(symbols)}
+
+
+def to_weights(reference: Reference, config: Config) -> dict[str, Tensor]:
+    """The weights by our names, rows of embeddings in the order of our tokens."""
+    base, encoder, decoder = config.task.base, reference.encoder, reference.decoder
+    known = words_of(base)
+    digits = [known[Vocabulary(base).word(token)] for token in range(3, Vocabulary(base).size)]
+    inputs, outputs = [PAD_WORD, known["V2"], END_WORD, *digits], [PAD_WORD, END_WORD, END_WORD, *digits]
+    proj, words = decoder.take("proj.weight"), decoder.take("embeddings.weight")
+    if proj.shape != words.shape or not torch.equal(proj, words):
+        raise UserError(f"{reference.source}: a projection not tied to the decoder's embeddings is not implemented here")
+    bias = rows_of(decoder, "proj.bias", outputs)
+    bias[BEGIN] = NEVER
+    make = transformer_weights if config.model.family == "transformer" else recurrent_weights
+    found = make(config, encoder, decoder, inputs, outputs) | {"output_bias": bias}
+    for side in (encoder, decoder):
+        side.require_all_taken()
+    return {name: tensor.contiguous() for name, tensor in found.items()}
+
+
+def rows_of(side: Side, key: str, order: list[int]) -> Tensor:
+    """Rows of a table, one a word, in the order of our tokens."""
+    table = side.take(key)
+    if len(table) <= max(order):
+        raise UserError(f"{side.source}: '{key}' of its {side.name} has {len(table)} rows, {max(order) + 1} wanted")
+    return table[order].clone()
+
+
+def transformer_weights(config: Config, encoder: Side, decoder: Side, inputs: list[int],
+                        outputs: list[int]) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for side, order, ours, layers in ((encoder, inputs, "inputs", config.model.encoder_layers),
+                                      (decoder, outputs, "outputs", config.model.decoder_layers)):
+        found[f"embed_{ours}.tokens.weight"] = rows_of(side, "embeddings.weight", order)
+        found[f"embed_{ours}.positions.weight"] = side.take("position_embeddings.weight")
+        found |= side.both("layer_norm_emb", f"embed_{ours}.norm")
+        for index in range(layers):
+            theirs, mine = f"layers.{index}", f"{side.name}.{index}"
+            found |= side.stacked([f"{theirs}.self_attention.{part}_lin" for part in "qkv"], f"{mine}.attention.qkv")
+            names = {"self_attention.out_lin": "attention.out", "layer_norm1": "norm_attention",
+                     "ffn.lin1": "feed_forward.up", "ffn.lin2": "feed_forward.down", "layer_norm2": "norm_feed_forward"}
+            if side is decoder:
+                both = [f"{theirs}.cross_attention.{part}_lin" for part in "kv"]
+                found |= side.stacked(both, f"{mine}.cross_attention.kv")
+                names |= {"cross_attention.q_lin": "cross_attention.q", "cross_attention.out_lin": "cross_attention.out",
+                          "layer_norm15": "norm_cross_attention"}
+            for name, new in names.items():
+                found |= side.both(f"{theirs}.{name}", f"{mine}.{new}")
+    return found
+
+
+def recurrent_weights(config: Config, encoder: Side, decoder: Side, inputs: list[int],
+                      outputs: list[int]) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for side, order, ours in ((encoder, inputs, "inputs"), (decoder, outputs, "outputs")):
+        found[f"embed_{ours}.weight"] = rows_of(side, "embeddings.weight", order)
+        found |= side.both("layer_norm_emb", f"norm_{ours}")
+        for index in range(config.model.encoder_layers):
+            for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                found[f"{side.name}.{part}_l{index}"] = side.take(f"layers.{part}_l{index}")
+    if "gru_out.weight" in encoder.weights:  # the encoder's states are not read, only its final one
+        encoder.both("gru_out", "")
+    return found | decoder.both("gru_out", "read")

@@ -1,0 +1,58 @@
+"""Weights from elsewhere as a run folder, evaluated once, so that `evaluate`, `explain`, `predict` and `lab` take it.
+
+Such a run cannot be gone on with, since there is no optimiser; `--init-from` starts a new one from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from gcdformer.config import Config
+from gcdformer.data import Problem
+from gcdformer.data.testsets import test_sets
+from gcdformer.errors import UserError
+from gcdformer.evaluation import score
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.models import build_model
+from gcdformer.runs.checkpoint import Checkpoint, TrainingState, check_weights, load_weights, save_checkpoint
+from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.metrics import Line
+from gcdformer.runs.run import Run
+from gcdformer.training.loop import score_line
+from gcdformer.training.session import check_folder
+
+
+def save_imported(config: Config, weights: dict[str, Tensor], source: Path, origin: str, out: Path,
+                  on_share: Callable[[float], None] = lambda share: None) -> Run:
+    """Check the weights, evaluate the model, write the run. Its loss is that of the natural set, as no other is known."""
+    folder, problem = RunFolder(out), Problem.of(config)
+    check_folder(folder)
+    if folder.exists():
+        raise UserError(f"to: {out} holds a run already; name a new folder")
+    check_weights(config, problem, weights, source)
+    model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    load_weights(model, weights)
+    sets = test_sets(config, problem, 1)
+    done, total, began = 0, sum(map(len, sets.values())), perf_counter()
+    predictor = Predictor(model.eval(), problem, torch.device("cpu"), on_batch=lambda n: on_share((done + n) / total))
+    with folder.locked():
+        folder.write_config(config, {"imported_from": origin})
+        loss = predictor.loss(sets["natural"])
+        tables = {}
+        for name, pairs in sets.items():
+            tables[name] = predictor.table(pairs)
+            done += len(pairs)
+        step = config.training.steps_per_epoch
+        scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
+        line: Line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss,
+                      "test_loss": loss, **score_line(scores, []),
+                      "predictions_sha256": folder.write_predictions(1, tables), "seconds": perf_counter() - began,
+                      "throughput": None}
+        save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, line["seconds"])))
+        folder.append_metrics(line)
+    return Run(out)

@@ -1,0 +1,122 @@
+"""Checkpoints of the published code: logits as an independent forward pass gives them; what is not implemented refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gcdformer import UserError, load_run
+from gcdformer.cli import main
+from gcdformer.numbers.encoding import BEGIN, Vocabulary
+from gcdformer.runs.reference import read_reference, to_config, to_weights
+from gcdformer.training.imported import save_imported
+from reference import NumpyModel, make_checkpoint, vocabulary
+
+PAIRS = [(1, 1), (160, 120), (12, 1000), (999, 37), (143, 144), (7, 84)]
+
+
+@pytest.mark.parametrize(("family", "prefix"), [("transformer", ""), ("transformer", "module."), ("lstm", ""), ("gru", "")])
+def test_logits_as_an_independent_forward_pass_gives_them(family: str, prefix: str, tmp_path: Path) -> None:
+    """Every word that has a token here, at every position; the words without one, and BEGIN, cannot be predicted."""
+    path = tmp_path / "model.pth"
+    theirs = NumpyModel(make_checkpoint(path, family=family, prefix=prefix))
+    reference = read_reference(path)
+    config = to_config(reference, 100)
+    run = save_imported(config, to_weights(reference, config), path, "a test", tmp_path / "run")
+    predictor, problem = run.predictor(), run.problem
+    ours, known = Vocabulary(12), vocabulary(12)
+    places = [known.index({"<pad>": "<pad>", "<end>": "<eos>"}.get(ours.word(token), ours.word(token)))
+              for token in range(ours.size) if token != BEGIN]
+    for a, b in PAIRS:
+        batch = problem.encode_batch(np.array([[a, b]]))
+        with torch.inference_mode():
+            states = predictor.model(torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets[:, :-1]))
+            found = predictor.model.project(states)[0].numpy()
+        wanted = theirs.logits(a, b, int(np.gcd(a, b)))
+        assert np.abs(np.delete(found, BEGIN, axis=1) - wanted[:, places]).max() < 1e-4
+        assert (found[:, BEGIN] < -1e8).all()
+
+
+def test_an_imported_run_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_checkpoint(tmp_path / "model.pth")
+    run = tmp_path / "run"
+    assert main(["import-reference", str(tmp_path / "model.pth"), "--to", str(run), "--test-size", "1000", "--json"]) == 0
+    line = json.loads(capsys.readouterr().out)["last"]
+    config = load_run(run).config
+    assert (config.data.operands, config.data.outcomes, config.data.max_gcd, config.training.lr, config.model.positions,
+            config.model.cross_query, line["examples"]) == ("log-uniform", "log-uniform", 100, 1e-4, 4096, "input", 40 * 16)
+    assert main(["evaluate", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == line["accuracy"]
+    for words in (["explain", str(run)], ["predict", str(run), "12", "18"],
+                  ["lab", str(run), "--export", str(tmp_path / "page")], ["export", str(run), "--to", str(tmp_path / "exported")]):
+        assert main(words) == 0, (words, capsys.readouterr().err)
+    assert main(["train", "--out", str(run), "--max-epochs", "2"]) == 2 and "--init-from" in capsys.readouterr().err
+    assert main(["import-reference", str(tmp_path / "model.pth"), "--to", str(run)]) == 2
+    assert "holds a run already" in capsys.readouterr().err
+    sizes = config.model.model_dump(exclude_none=True) | {"base": 12, "max": 1000, "framing": "published"}
+    flags = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    words = ["train", *flags, "--init-from", str(run), "--out", str(tmp_path / "next"), "--epoch-size", "64",
+             "--batch-size", "16", "--test-size", "100", "--max-epochs", "1", "--threads", "1", "--quiet"]
+    assert main(words) == 0, capsys.readouterr().err
+
+
+def test_the_packed_decoder_answers_as_the_plain_one(tmp_path: Path) -> None:
+    """Framed questions, another epsilon of the norms, other queries: the compiled decoder knows them all."""
+    path = tmp_path / "model.pth"
+    make_checkpoint(path)
+    reference = read_reference(path)
+    config = to_config(reference, 300)
+    predictor = save_imported(config, to_weights(reference, config), path, "a test", tmp_path / "run").predictor()
+    pairs = np.random.default_rng(0).integers(1, 1001, (300, 2))
+    plain = np.concatenate([predictor.tokens(pairs[start:start + 100]) for start in range(0, 300, 100)])
+    assert (predictor.tokens(pairs) == plain).all()
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "another activation": ({"gelu_activation": True}, "gelu_activation = True is not implemented"),
+    "normalised attention": ({"norm_attention": True}, "norm_attention = True is not implemented"),
+    "a deeper feed-forward": ({"n_enc_hidden_layers": 2}, "n_enc_hidden_layers = 2 is not implemented"),
+    "sinusoidal positions": ({"sinusoidal_embeddings": True}, "sinusoidal_embeddings = True is not implemented"),
+    "an untied projection": ({"share_inout_emb": False}, "share_inout_emb = False is not implemented"),
+    "another operation": ({"operation": "modular_add"}, "operation = modular_add is not implemented"),
+    "other words": ({"n_words": 40}, "n_words = 40 is not implemented"),
+    "a base out of bounds": ({"base": 10**6}, "params.base"),
+    "no size": ({"enc_emb_dim": "x"}, "params.enc_emb_dim: an integer"),
+    "another width": ({"enc_emb_dim": 16}, "does not fit"),
+    "more layers than weights": ({"n_enc_layers": 2}, "encoder has no weights 'layers.1.self_attention.q_lin.weight'"),
+    "fewer layers than weights": ({"n_dec_layers": 1}, "decoder has weights 'layers.1.cross_attention"),
+    "no maximum": ({"maxint": 1}, "params.maxint"),
+}
+
+
+@pytest.mark.parametrize(("params", "says"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_implemented_is_refused_by_name(params: dict[str, Any], says: str, tmp_path: Path,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    make_checkpoint(tmp_path / "model.pth", **params)
+    assert main(["import-reference", str(tmp_path / "model.pth"), "--to", str(tmp_path / "run"), "--test-size", "100"]) == 2
+    said = capsys.readouterr().err
+    assert says in said and len(said.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_are_not_of_this_architecture_are_refused(tmp_path: Path) -> None:
+    saved = make_checkpoint(tmp_path / "model.pth")
+    changes = {"deeper": ("encoder", "layers.0.ffn.midlin.0.weight", torch.zeros(3, 3), "midlin.0.weight', which is not"),
+               "untied": ("decoder", "proj.weight", saved["decoder"]["proj.weight"] + 1, "not tied"),
+               "no number": ("encoder", "embeddings.weight", saved["encoder"]["embeddings.weight"] / 0, "not all numbers"),
+               "no weights": ("encoder", "embeddings.weight", "text", "something else than named weights"),
+               "rows missing": ("encoder", "embeddings.weight", torch.zeros(5, 8), "5 rows")}
+    for name, (side, key, value, says) in changes.items():
+        torch.save({**saved, side: {**saved[side], key: value}}, tmp_path / name)
+        with pytest.raises(UserError, match=says):
+            reference = read_reference(tmp_path / name)
+            to_weights(reference, to_config(reference, 100))
+    for name, top in {"list": [1], "empty": {}, "no mapping": {**saved, "encoder": 3}}.items():
+        torch.save(top, tmp_path / name)
+        with pytest.raises(UserError, match="not a checkpoint of the published code"):
+            read_reference(tmp_path / name)
