@@ -38,8 +38,8 @@ def test_loaded_back_it_is_bit_for_bit_the_same(trained: Run, exported: Path) ->
     assert torch.equal(*states)
 
 
-@pytest.mark.parametrize("leaves", [{"family": "gru", "heads": 0}, {"task": "division", "maximum": 50}, {"precision": "bf16"},
-                                    {"framing": "published", "norm_epsilon": 1e-3}], ids=str)
+@pytest.mark.parametrize("leaves", [{"family": "gru", "heads": 0}, {"task": "division", "maximum": 50},
+                                    {"precision": "bf16"}, {"framing": "published", "norm_epsilon": 1e-3}], ids=str)
 def test_every_kind_of_model(leaves: dict[str, object], tmp_path: Path) -> None:
     run = train(tiny_config(max_epochs=1, **leaves), tmp_path / "run")
     assert export_run(run, tmp_path / "model") == ["config.json", "model.safetensors", "README.md"]
@@ -99,8 +99,8 @@ def test_what_cannot_be_exported_is_refused(trained: Run, exported: Path, tmp_pa
 
 
 def test_a_damaged_folder_is_named(exported: Path, tmp_path: Path) -> None:
-    for name, data in (("config.json", b"{}"), ("config.json", b"["), ("model.safetensors", b"x" * 99), ("config.json", None),
-                       ("model.safetensors", None)):
+    for name, data in (("config.json", b"{}"), ("config.json", b"["), ("model.safetensors", b"x" * 99),
+                       ("config.json", None), ("model.safetensors", None)):
         folder = Path(shutil.copytree(exported, tmp_path / "model"))
         (folder / name).unlink()
         if data is not None:

@@ -53,7 +53,8 @@ def test_an_imported_run_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["evaluate", str(run), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] == line["accuracy"]
     for words in (["explain", str(run)], ["predict", str(run), "12", "18"],
-                  ["lab", str(run), "--export", str(tmp_path / "page")], ["export", str(run), "--to", str(tmp_path / "exported")]):
+                  ["lab", str(run), "--export", str(tmp_path / "page")],
+                  ["export", str(run), "--to", str(tmp_path / "exported")]):
         assert main(words) == 0, (words, capsys.readouterr().err)
     assert main(["train", "--out", str(run), "--max-epochs", "2"]) == 2 and "--init-from" in capsys.readouterr().err
     assert main(["import-reference", str(tmp_path / "model.pth"), "--to", str(run)]) == 2

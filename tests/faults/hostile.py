@@ -14,6 +14,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -209,6 +210,46 @@ def bad_csv(rng: random.Random) -> bytes:
     place = rng.randrange(len(rows))
     rows[place] = rng.choice([f"{cell},2,3", f"1,{cell},3", cell, f"1,2,{cell}x", "a,b", "a,a,b,prediction"])
     return "\n".join(rows).encode(rng.choice(["utf-8", "utf-16"]))
+
+
+def bad_int2int(rng: random.Random) -> bytes:
+    rows = [f"V2 + {i % 9 + 1} {i % 10} + {i % 9 + 1} {i % 10}\t+ {i % 9 + 1} {i % 10}" for i in range(50)]
+    if rng.random() < 0.4:
+        return scramble(("\n".join(rows) + "\n").encode(), rng)
+    word = rng.choice(["x", "-1", "10", "007", "V2", "V1", "9 " * 40, "\x00", "\r", "", "\t", "\n", "\x1b[2J", "+", "- 0",
+                       "9" * 5000, "x" * 200_000, "\u0663"])
+    place = rng.randrange(len(rows))
+    rows[place] = rng.choice([f"V2 + {word} + 3\t+ 1", f"V2 + 4 + 2\t+ {word}", word, f"{word} + 4 + 2\t+ 2",
+                              "V2 + 4 + 2\t+ 1"])
+    return ("\n".join(rows) + "\n").encode(rng.choice(["utf-8", "utf-16", "utf-8"]))
+
+
+def bad_examples(rng: random.Random) -> bytes:
+    return bad_csv(rng).replace(b"prediction", b"gcd")
+
+
+def bad_reference(saved: dict[str, Any], rng: random.Random) -> bytes:
+    """A checkpoint of the published code whose contents lie, or whose bytes are changed."""
+    top = {key: dict(value) if isinstance(value, dict) else value for key, value in saved.items()}
+    side = top[rng.choice(["encoder", "decoder"])]
+    name = rng.choice(list(side))
+    match rng.randrange(6):
+        case 0:
+            side[name] = rng.choice([torch.zeros(0), torch.zeros(3), side[name].long(), None, "x", side[name] / 0,
+                                     torch.sparse_coo_tensor(size=(2, 2)), torch.zeros(1).expand(2**40)])
+        case 1:
+            del side[name]
+        case 2:
+            side[rng.choice(["x" * 9999, "layers.99.ffn.lin1.weight", "\x1b[2J", "module.x"])] = torch.zeros(2)
+        case 3:
+            key = rng.choice(["base", "maxint", "enc_emb_dim", "n_enc_layers", "n_dec_heads", "n_words", "batch_size"])
+            top["params"][key] = rng.choice([None, "x", -1, 0, 2**70, 1.5, [], True, 65_536])
+        case 4:
+            top[rng.choice(list(top))] = rng.choice([None, 3, "x", [], {}])
+    buffer = io.BytesIO()
+    torch.save(top, buffer)
+    data = buffer.getvalue()
+    return scramble(data, rng) if rng.random() < 0.3 else data
 
 
 def bad_parquet(data: bytes, rng: random.Random) -> bytes:

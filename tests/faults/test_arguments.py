@@ -20,6 +20,7 @@ from conftest import Figures
 from faults import TINY, count, run_to_end
 from gcdformer.cli import VERBS, build_parser, main
 from gcdformer.commands.options import run_path
+from reference import make_checkpoint
 
 # What keeps a case short, given before the drawn arguments, which may override it.
 SMALL: dict[str, list[object]] = {
@@ -27,7 +28,8 @@ SMALL: dict[str, list[object]] = {
     "demo": [*TINY, "--max", 60, "--max-epochs", 1, "--max-minutes", 0.005], "evaluate": ["--threads", 1],
     "bench": ["--seconds", 0.01, "--dim", 132, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
     "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [], "runs": [], "sweep": ["--dry-run"],
-    "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"], "completion": [],
+    "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"], "completion": [], "export": [],
+    "import-reference": ["--test-size", 100],
 }
 HUGE = "99999999999999999999999999"
 NONSENSE = ["-1", "0", "nan", "inf", "-inf", "1e400", "x", "", " ", "1_000", "\u0663", "0x10", "1.5", "--", "-", "1e-9",
@@ -42,7 +44,7 @@ BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", 
            "test_size": ["100"], "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"],
            "batch_size": ["1", "16"], "checkpoint_minutes": ["1e-9", "9"], "layers": ["1", "2"], "encoder_layers": ["2"],
            "decoder_layers": ["2"]}
-SLOW = {"bench": 4, "report": 6, "reproduce": 15}
+SLOW = {"bench": 4, "report": 6, "reproduce": 15, "export": 10, "import-reference": 10}
 """Cases of the verbs that take seconds; the others have 29 each, 300 together."""
 ODD_PATHS = ["", "\x00", "x" * 300, "/proc/x", "nowhere", "a file", "."]
 ODD_TASKS = ["x.py:Y", ":", ".py:", "\x00.py:X", "..py:X", "lcm"]
@@ -59,7 +61,7 @@ def commands(draw: st.DrawFn, verb: str, run: Path, work: Path) -> tuple[list[st
 
     def value_of(action: argparse.Action) -> str:
         name = action.dest.removeprefix("config.")
-        path = action.type in (Path, run_path) or name == "init_from"
+        path = action.type in (Path, run_path) or name in ("init_from", "train_file", "test_file")
         if odd[0] and draw(st.booleans()):
             odd[0] -= 1
             if path:
@@ -70,6 +72,9 @@ def commands(draw: st.DrawFn, verb: str, run: Path, work: Path) -> tuple[list[st
             return draw(st.sampled_from(bounds) if name in BOUNDED else st.one_of(
                 st.sampled_from([*NONSENSE, HUGE]), st.text(max_size=6)))
         if path:
+            sound = {"train_file": "pairs.csv", "test_file": "pairs.csv", "file": "model.pth"}
+            if name in sound:
+                return str(work / sound[name])
             return str(run if name in ("run_folder", "run_folders", "init_from") else work / draw(places))
         if action.choices:
             return str(draw(st.sampled_from(list(action.choices))))
@@ -113,6 +118,8 @@ def test_any_arguments_to_any_command(tmp_path: Path, figures: Figures, monkeypa
     work.mkdir()
     (work / "a file").write_text("a,b,prediction\n2,4,2\n")
     (work / "a ledger").mkdir()
+    (work / "pairs.csv").write_text("a,b,gcd\n" + "2,4,2\n3,9,3\n" * 30)
+    make_checkpoint(work / "model.pth", maxint=60)
     monkeypatch.chdir(work)
     codes: Counter[int] = Counter()
     tried: Counter[str] = Counter()

@@ -9,6 +9,7 @@ words (parentheses, special ones, `V1`, `V2`) have no token here: where a model 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +79,9 @@ def read_reference(path: Path) -> Reference:
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     try:
-        top = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch thinks of the file's age; what counts is checked below
+            top = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever a file that is no checkpoint makes torch, zipfile or the unpickler say
         reason = next(iter(str(error).splitlines()), "")[:100]
         raise UserError(f"{path}: cannot be read as weights alone, with nothing executed: {type(error).__name__}: "
@@ -104,10 +107,16 @@ def side_of(name: str, found: dict[Any, Any], path: Path) -> Side:
     for key, tensor in found.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             raise UserError(f"{path}: its {name} holds something else than named weights: '{str(key)[:50]}'")
-        if tensor.is_sparse or tensor.is_meta or not bool(torch.isfinite(tensor).all()):
+        if not is_plain(tensor) or not bool(torch.isfinite(tensor).all()):
             raise UserError(f"{path}: weights '{key[:100]}' of its {name} are not all numbers")
         weights[key.removeprefix("module.")] = tensor.detach().float()
     return Side(name, weights, path)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether all its numbers are there: a few bytes may call themselves a tensor of any size."""
+    return (tensor.layout == torch.strided and not tensor.is_meta
+            and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes())
 
 
 def whole(reference: Reference, name: str, low: int, high: int, default: int | None = None) -> int:
