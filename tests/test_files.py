@@ -142,3 +142,20 @@ def test_an_unknown_layout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="xml"):
         write_examples(stream_of(), 10, "xml", tmp_path / "file.xml")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_for_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hugging Face's own library reads it back; nothing of it asks the network, or stays beside it."""
+    import datasets
+
+    def refuse(*args: object) -> None:
+        raise AssertionError(f"a connection: {args}")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    stream = stream_of("simplification")
+    found = datasets.load_from_disk(str(written(stream, "datasets", tmp_path / "folder")))
+    assert found.column_names == CASES["simplification"]
+    assert [list(row.values()) for row in found] == rows_of(stream)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    with pytest.raises(UserError, match="new folder"):
+        write_examples(stream, 10, "datasets", tmp_path / "folder")
