@@ -8,13 +8,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from gcdformer.commands.options import add_json, print_json, whole_number
+from gcdformer.commands.options import add_json, print_json, run_path, whole_number
 from gcdformer.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.pth", help="checkpoint of the published code")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="run folder, new")
+    parser.add_argument("--to", required=True, type=run_path, metavar="DIR", help="run folder, new")
     parser.add_argument("--test-size", type=whole_number, default=100_000, metavar="N",
                         help="pairs in each test set (default: 100000)")
     add_json(parser)

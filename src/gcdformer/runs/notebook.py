@@ -46,7 +46,8 @@ def about(config: Config) -> str:
     task, data, model = config.task, config.data, config.model
     examples = f"from {data.train_file}" if data.train_file else f"{data.operands} operands, {data.outcomes} outcomes"
     return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {examples}; "
-            f"{model.family} {model.encoder_layers}+{model.decoder_layers} layers, {model.decoder_dim} dimensions; seed {config.training.seed}")
+            f"{model.family} {model.encoder_layers}+{model.decoder_layers} layers, {model.decoder_dim} dimensions; "
+            f"seed {config.training.seed}")
 
 
 def curves(lines: list[Line]) -> str:
