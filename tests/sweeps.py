@@ -23,6 +23,7 @@ layers = 1
 dim = 16
 heads = 2
 optimizer = "adam"
+weight_decay = 0.0
 schedule = "constant"
 warmup = 5
 batch-size = 16

@@ -97,7 +97,7 @@ def test_two_ranks_take_the_steps_of_one(engine: str, tmp_path: Path) -> None:
 
 FLAGS = ["--base", 10, "--max", 1000, "--operands", "uniform", "--outcomes", "natural", "--dim", 16, "--heads", 2,
          "--lr", 3e-3, "--warmup", 5, "--batch-size", 17, "--epoch-size", 3400, "--test-size", 200, "--schedule", "constant",
-         "--optimizer", "adam", "--threads", 1, "--device", "cpu", "--checkpoint-minutes", 0.001]
+         "--optimizer", "adam", "--weight-decay", 0, "--threads", 1, "--device", "cpu", "--checkpoint-minutes", 0.001]
 
 
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_relative_names_are_in_the_folder_of_runs(tiny_file: Path, tmp_path: Pat
     assert not list(here.iterdir())
     assert capsys.readouterr().out == ""
     assert main(["seen", "a/b", "12", "18"]) == 0 and main(["runs", "--columns", "path", "--format", "csv"]) == 0
-    assert capsys.readouterr().out.split()[-4:] == ["path", "a/b", "c", "demo"]
+    assert sorted(capsys.readouterr().out.split()[-3:]) == ["a/b", "c", "demo"]
     assert main(["evaluate", "./a/b"]) == 2 and main(["evaluate", str(home / "a" / "b"), "--quiet"]) == 0
     monkeypatch.setenv("GCDFORMER_RUNS", "near")
     assert [run_path(text) for text in ("x", "./x", "/x")] == [here / "near" / "x", here / "x", Path("/x")]
@@ -171,7 +171,7 @@ def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path) 
     text = log.read_text()
     lines = text.splitlines()
     assert not CONTROL.search(text) and max(map(len, lines)) <= 200
-    assert [line.partition(":")[0] for line in lines if line.startswith("epoch ")] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert re.findall(r"^epoch \d+(?=: loss)", text, re.MULTILINE) == ["epoch 1", "epoch 2", "epoch 3"]
     assert re.search(r"^started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d on .*, job 4711, restart 2$", text, re.MULTILINE)
     assert "gcd in base 10" in text and "max_epochs 3 reached" in text
 

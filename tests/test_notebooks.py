@@ -20,8 +20,8 @@ from test_report import Outline
 nbclient = pytest.importorskip("nbclient", reason="pip install 'gcdformer[dev]'")
 nbformat = pytest.importorskip("nbformat", reason="pip install 'gcdformer[dev]'")
 FOLDER = ROOT / "notebooks"
-TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam", "batch_size": 64, "epoch_size": 6400, '
-        '"test_size": 500, "warmup": 50, "threads": 1, "max_minutes": None, "max_epochs": 3}')
+TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam", "weight_decay": 0.0, "batch_size": 64, '
+        '"epoch_size": 6400, "test_size": 500, "warmup": 50, "threads": 1, "max_minutes": None, "max_epochs": 3}')
 PARAMETERS = {
     "1-five-minutes-to-a-sieve": f"minutes = 1\nchanges = {TINY}",
     "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",

@@ -102,8 +102,8 @@ def test_a_file_edited_by_hand_is_refused(measured: Run, tmp_path: Path) -> None
 def test_which_experiments_a_run_serves(measured: Run) -> None:
     benford = experiments()["base-10_log-uniform-operands"].config("fast").replace(max_gcd=None)
     assert served(benford, "fast")[0] == ["base-10_log-uniform-operands", "base-10_log-uniform-operands_batch-256"]
-    other = benford.replace(batch_size=64, lr=1e-3)
-    assert served(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 1e-3})
+    other = benford.replace(batch_size=64, lr=5e-4)
+    assert served(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 5e-4})
     odd = benford.replace(batch_size=32)
     assert served(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
     assert served(benford.replace(dim=16), "fast") == ([], {})
@@ -190,7 +190,7 @@ def test_best_of_seeds_never_mixes_recipes() -> None:
     assert choice.entry is good and choice.seeds == [0, 1] and choice.current
     (older,) = choose([old]).values()
     assert not older.current and "older recipe" in render([old])
-    changed = Entry("changed", other.facts | {"config": other.config.replace(lr=1e-3).model_dump(exclude_none=True)})
+    changed = Entry("changed", other.facts | {"config": other.config.replace(lr=5e-4).model_dump(exclude_none=True)})
     assert choose([weak, good, changed])["base-10"].seeds == [2]
     found = cells([weak, good, old], "base_gcd")["10", "correct GCD"]
     assert (found["ours"], found["seeds"], found["run"]) == (13, [0, 1], "base-10_seed-1")
