@@ -156,5 +156,7 @@ def test_what_loses_its_meaning_is_dropped() -> None:
     assert fast.data.final_alpha is not None and fast.replace(outcomes="natural").data.final_alpha is None
     assert fast.replace(task="addition").data.outcomes == "natural"
     assert fast.replace(schedule="constant").data.final_alpha is None
+    assert fast.data.outcomes_in_words == "inverse-sqrt to k^-1"
+    assert fast.replace(outcomes="natural").data.outcomes_in_words == "natural"
     with pytest.raises(UserError, match="muon"):
         fast.replace(family="lstm", optimizer="muon")

@@ -75,6 +75,11 @@ class DataSection(Section):
     data_types: str | None = Field(None, min_length=1, description="types of a question and its answer in the files of "
                                    "--task file, as in Int2Int: 'int[5]:int', 'int[2]:range(0,100)'")
 
+    @property
+    def outcomes_in_words(self) -> str:
+        """The law of the GCD as a person reads it, with what it shifts to."""
+        return self.outcomes + ("" if self.final_alpha is None else f" to k^-{self.final_alpha:g}")
+
     @model_validator(mode="after")
     def laws_agree(self) -> Self:
         if self.train_file is not None:

@@ -155,7 +155,7 @@ def describe(config: Config) -> dict[str, Any]:
     sizes = (f"{model.encoder_layers}+{model.decoder_layers} layers" if model.encoder_layers != model.decoder_layers
              or model.family == "transformer" else f"{model.decoder_layers} layers")
     return {"task": task.task, "base": task.base, "maximum": task.maximum, "operands": data.operands,
-            "outcomes": data.outcomes, "family": model.family, "dim": model.decoder_dim,
+            "outcomes": data.outcomes_in_words, "family": model.family, "dim": model.decoder_dim,
             "model": f"{model.family}, {sizes}, {model.hidden_dim or model.decoder_dim} dimensions",
             "short_model": f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}",
             "seed": config.training.seed}
