@@ -13,28 +13,17 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.models import Seq2Seq
+from gcdformer.models.hooks import Logits
 from gcdformer.models.transformer import Transformer
 from gcdformer.numbers.encoding import PAD
 
 TOLERANCE = 1e-4
 SHAPES = ((3, 4), (1, 1), (2, 2))
 """Rows and output tokens with which the graph is tried, beside those it was traced with."""
-
-
-class Logits(nn.Module):
-    """Tokens to logits."""
-
-    def __init__(self, model: Seq2Seq) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, inputs_NS: Tensor, outputs_NT: Tensor) -> Tensor:
-        return self.model.project(self.model(inputs_NS, outputs_NT))
 
 
 def to_onnx(predictor: Predictor) -> bytes:
