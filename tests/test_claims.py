@@ -250,6 +250,9 @@ def test_classes() -> None:
     assert verdict("classes", uniform_run(moving)) == ("holds", 1, 1)
     passing = {epoch: [(k + epoch % 2, 7) for k in (1, 4, 8, 20)] for epoch in range(1, 9)}
     assert verdict("classes", uniform_run(passing)) == ("does not hold", 0, 1), "other classes each time"
+    renewed = {epoch: [(k, k * (1 + 2 * (epoch % 2))) for k in (*labels[:4], *(q + epoch % 2 for q in (30, 60, 80, 90)))]
+               for epoch in range(1, 9)}
+    assert verdict("classes", uniform_run(renewed)) == ("does not hold", 0, 1), "half of the classes are others each time"
     growing = {0: [(1, 1)], **moving}
     assert verdict("classes", uniform_run(growing)) == ("holds", 1, 1), "while few classes are learned it is not counted"
     found = judge(ALL["classes"], [ideal(UNI_10, {1})])
