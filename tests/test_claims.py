@@ -270,7 +270,13 @@ def test_steps() -> None:
     assert together.status == "holds" and together.held == together.of >= FEW
     late = judge(ALL["steps"], [run(dict.fromkeys((12, 20, 18, 45, 90, 24, 36, 40), 9))])
     assert late.status == "does not hold" and late.of - late.held == 8
-    assert "not 12, 18, 20, 24, 36, 40, 45, 90" in late.observations[0].finding.told
+    assert "later or not 12, 18, 20, 24, 36, 40, 45, 90" in late.observations[0].finding.told
+    early = judge(ALL["steps"], [run({75: -9, 100: 2, 50: -2})]).observations[0].finding
+    assert early.held == early.of - 1 and early.told.endswith("sooner 75")
+    never = ideal(Experiment(30), {1, 2, 3, 4}, epoch_of={4: 10})
+    assert judge(ALL["steps"], [never]).observations[0].finding.told.endswith("later or not 12")
+    short = judge(ALL["steps"], [cut(run({}), 9)])
+    assert short.of == 0 and "9.0 epochs are too few" in short.observations[0].finding.told
     assert verdict("steps", ideal(Experiment(30), D30)) == ("undecided", 0, 0), "all in the first evaluation is no step"
 
 

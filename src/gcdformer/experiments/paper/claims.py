@@ -139,7 +139,7 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           "runs", f"{look.STABLE:.0%} of the classes stay from one evaluation to the next, and {look.CHANGING:.0%} of those "
           "change their prediction", (UNI_10, UNI_1000), over_runs(is_uniform, look.stable_classes)),
     Claim("steps", "The steps of learning come with a prime power, which brings its products with all that is known.",
-          "products", f"learned within {look.WITHIN} evaluations of the last of their prime powers",
+          "products", f"learned within {look.WITHIN} epochs of the last of their prime powers",
           for_bases(Experiment, bases=(30, 210)), over_runs(tells_of_divisors, look.products_follow), least=FEW),
 )}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gcdformer.experiments.paper.compare import millions
 from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.pairing import Finding, common, value_at
+from gcdformer.experiments.paper.pairing import ROUNDING, Finding, common, value_at
 from gcdformer.experiments.paper.table import PAPER_EPOCH
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.numbers.theory import prime_factors
@@ -28,7 +28,9 @@ STABLE, CHANGING, GROWN = 0.9, 0.1, 0.5
 """From one evaluation to the next nine tenths of the classes stay, while at least a tenth of those that stay is predicted
 by another element; counted since half of the final number of classes was there: classes have to be learned first."""
 WITHIN = 2
-"""Evaluations between a prime power and its products."""
+"""Epochs, of 300,000 examples, between a prime power and its products: they come together if it is one or two."""
+SHORTEST = 5
+"""A run of fewer times that does not tell: in a short one, everything comes within two epochs of everything."""
 LARGEST = 100
 
 
@@ -164,25 +166,27 @@ def stable_classes(entry: Entry) -> Finding:
 
 
 def products_follow(entry: Entry) -> Finding:
-    """Products of prime powers that were learned within two evaluations of the last of them, of all whose last prime power
-    came in a step: after the first evaluation, and early enough for the products to follow."""
-    epochs = entry.facts["curve"]["epoch"]
-    number = {epoch: place for place, epoch in enumerate(epochs)}
-    first = {k: number[epoch] for k in range(1, LARGEST + 1) if (epoch := entry.first_epoch(k)) is not None}
-    held, missed = 0, []
+    """Products of prime powers that were learned within two epochs of the last of them, of all whose last prime power came
+    in a step: after the first evaluation, and early enough for the products to follow."""
+    first = {k: entry.examples_at(epoch) for k in range(1, LARGEST + 1) if (epoch := entry.first_epoch(k)) is not None}
+    start, end = entry.facts["curve"]["examples"][0], entry.examples
+    if end < WITHIN * SHORTEST * PAPER_EPOCH:
+        return Finding(0, 0, f"{end / PAPER_EPOCH:.1f} epochs are too few to tell steps apart")
+    held = 0
+    missed: dict[str, list[int]] = {"sooner": [], "later or not": []}
     for k in (k for k in range(2, LARGEST + 1) if len(prime_factors(k)) > 1):
-        if not all(q in first for q in components(k)):
+        cause = max(first.get(q, end) for q in components(k))
+        if not start < cause <= end - WITHIN * PAPER_EPOCH:
             continue
-        cause = max(first[q] for q in components(k))
-        if not 0 < cause < len(epochs) - WITHIN:
-            continue
-        if k in first and abs(first[k] - cause) <= WITHIN:
+        delay = (first[k] - cause) / PAPER_EPOCH if k in first else float("inf")
+        if abs(delay) <= WITHIN * ROUNDING:
             held += 1
         else:
-            missed.append(k)
-    late = f"; not {', '.join(map(str, missed))}" if missed else ""
-    of = held + len(missed)
-    return Finding(held, of, f"{held} of {of} products within {WITHIN} evaluations of their last prime power{late}")
+            missed["sooner" if delay < 0 else "later or not"].append(k)
+    of = held + sum(map(len, missed.values()))
+    parts = [f"{held} of {of} products within {WITHIN} epochs of their last prime power"]
+    parts += [f"{word} {', '.join(map(str, values))}" for word, values in missed.items() if values]
+    return Finding(held, of, "; ".join(parts))
 
 
 def at_epoch(entry: Entry, epoch: int) -> str:
