@@ -285,7 +285,8 @@ def test_the_page_and_the_lists_have_the_claims() -> None:
     page = render(entries)
     assert page.index("## Claims\n") < page.index("## encodings\n")
     assert "| Log-uniform operands teach more GCD than uniform ones. | **holds** | 1 of 1 pairs of runs |" in page
-    assert "- base-10, log-uniform-operands, seed 0: 13 against 2 correct GCD after 30.0 M examples." in page
+    told = "- base-10, log-uniform-operands, seed 0: 13 against 2 correct GCD after 30.0 M examples."
+    assert f"{told} Runs: `{entries[0].name}`, `{entries[1].name}`" in page
     assert "`gcdformer reproduce claims --only mixture --max-epochs 30`" in page
     assert all(f"**{name}**: " in (ROOT / "docs" / "REPRODUCTION.md").read_text() for name in ALL)
 

@@ -69,8 +69,8 @@ def claims_section(claims: list[dict[str, Any]]) -> str:
 def evidence_lines(claim: dict[str, Any]) -> list[str]:
     """What each run or pair says; what is missing and how to measure it, if nothing is decided."""
     found = claim["evidence"]
-    lines = [f"- {one['where']}: {one['told']}" + ("." if one["current"] else f" (an older recipe, {one['recipe']}).")
-             for one in found[:LONGEST_EVIDENCE]]
+    lines = [f"- {one['where']}: {one['told']}" + ("" if one["current"] else f" (an older recipe, {one['recipe']})")
+             + f". Runs: {', '.join(f'`{name}`' for name in one['runs'])}" for one in found[:LONGEST_EVIDENCE]]
     if len(found) > LONGEST_EVIDENCE:
         lines.append(f"- and {len(found) - LONGEST_EVIDENCE} more.")
     if claim["verdict"] in ("undecided", "not measured"):
