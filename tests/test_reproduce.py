@@ -14,18 +14,18 @@ import pytest
 from conftest import ROOT, gcdformer
 from gcdformer import DamagedFile, Run, UserError, train
 from gcdformer.cli import main
-from gcdformer.data.testsets import natural_pairs, stratified_pairs
-from gcdformer.evaluation import PredictionTable
 from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
 from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
-from gcdformer.experiments.paper.entry import Entry, entry_of, pack, read_entry, unpack
+from gcdformer.experiments.paper.entry import Entry, entry_of, read_entry, unpack
 from gcdformer.experiments.paper.ledger import choose, ledger_entries, served
 from gcdformer.experiments.paper.page import render, run_lines
 from gcdformer.experiments.paper.table import REASONS
 from gcdformer.experiments.presets import VERSIONS, preset
 from gcdformer.experiments.reproduce import Recipe, make_trials, measure_run
-from gcdformer.explanation.sieve import largest_divisor, products
-from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.explanation.certificate import shares_of
+from gcdformer.explanation.classes import find_classes
+from gcdformer.explanation.sieve import products
+from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
 SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
@@ -36,29 +36,6 @@ PINNED = {"fast": ("3", "5041921b62f0"), "paper": ("1", "97f30aae4b02")}
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run of base 10 in the fast recipe, but for its length."""
     return train(Experiment(10).config("fast").replace(**SMALL), tmp_path_factory.mktemp("measured") / "base-10_seed-0")
-
-
-def ideal(experiment: Experiment, known: set[int], *, seed: int = 0, epoch_of: dict[int, int] | None = None) -> Entry:
-    """An entry of a model that follows the rules with this D and was trained for 100 epochs of the paper's size."""
-    tables = {}
-    for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
-                                ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
-        pairs = draw(1_000_000, 5_000, block_generator(0, purpose, 0))
-        gcds = np.gcd(pairs[:, 0], pairs[:, 1])
-        answers = np.array([largest_divisor(known, int(k)) for k in gcds], dtype=np.int64)
-        tables[name] = PredictionTable.of(pairs[:, 0], pairs[:, 1], answers, gcds)
-    first = dict.fromkeys(known, 1) | (epoch_of or {})
-    epochs = range(1, 101)
-    config = experiment.config("fast", seed).replace(max_minutes=None, max_epochs=100)
-    curve = {"epoch": list(epochs), "examples": [300_000 * e for e in epochs], "seconds": [60 * e for e in epochs],
-             "loss": [0.5] * 100, "test_loss": [0.5] * 100, "accuracy": [100 * tables["natural"].accuracy] * 100,
-             "n_correct": [sum(first[k] <= e for k in known) for e in epochs]}
-    return Entry(f"{experiment.name}_seed-{seed}", {
-        "format": 1, "gcdformer": "0", "preset": "fast", "preset_version": VERSIONS["fast"], "changed": {},
-        "experiments": [experiment.name], "config": config.model_dump(exclude_none=True), "examples_per_s": 5000,
-        "why": None, "curve": curve,
-        "events": [[e, [k for k in known if first[k] == e], []] for e in sorted(set(first.values()))],
-        "late": {}, "tables": pack(tables)})
 
 
 def cells(entries: list[Entry], table: str, **wanted: Any) -> dict[tuple[str, str], dict[str, Any]]:
@@ -176,6 +153,10 @@ def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
     run = train(config, tmp_path / "uniform")
     entry = measure_run(run.path)
     assert list(entry.facts["late"]) == [str(epoch) for epoch in range(2, 9)]
+    assert list(entry.class_history) == list(range(1, 9))
+    for epoch, classes in entry.class_history.items():
+        shares, _, _ = shares_of(run.prediction_tables(epoch)["stratified"], 1)
+        assert classes == {one.label: one.prediction for one in find_classes(shares)}
     found = cells([entry], "pred_uni10")
     first = run.scores(2).by_gcd[1]
     assert found["1", "epoch 266"]["ours"] == (first.prediction if first.prediction is not None else "unreadable")

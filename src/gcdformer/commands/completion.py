@@ -43,10 +43,10 @@ def complete_values(action: argparse.Action) -> None:
     """What the parser does not know: presets, tables and tasks by name, folders and files by their place."""
     import shtab
 
-    from gcdformer.experiments.paper import TABLES
+    from gcdformer.experiments.paper import CLAIMS, TABLES
     from gcdformer.experiments.presets import PRESETS
     from gcdformer.tasks.registry import TASKS
-    names: dict[str, Iterable[str]] = {"preset": PRESETS, "table": TABLES, "config.task": TASKS}
+    names: dict[str, Iterable[str]] = {"preset": PRESETS, "table": [*TABLES, CLAIMS], "config.task": TASKS}
     metavar = str(action.metavar)
     if action.dest in names:
         action.choices, action.help = list(names[action.dest]), action.dest.removeprefix("config.")

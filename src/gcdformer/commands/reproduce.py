@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gcdformer.commands.options import (
     add_config_flags,
@@ -20,7 +20,7 @@ from gcdformer.commands.options import (
 )
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import TABLES, find_table
+from gcdformer.experiments.paper import CLAIMS, TABLES, find_table
 from gcdformer.experiments.paper.table import REASONS, Note, Table
 from gcdformer.experiments.presets import VERSIONS, preset
 
@@ -34,7 +34,9 @@ FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.sect
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", nargs="?", metavar="TABLE", help=f"one of {', '.join(TABLES)} (default: list them)")
+    parser.add_argument("table", nargs="?", metavar="TABLE", help=f"one of {', '.join(TABLES)}, or {CLAIMS} "
+                        "(default: list them)")
+    parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these")
     parser.add_argument("--bases", metavar="B,B", help="only these bases")
     parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
                         help="runs of each experiment; the best counts, as in the paper (default: 1)")
@@ -70,14 +72,19 @@ def run(args: argparse.Namespace) -> int:
         return keep_ledger(args)
     if args.table is None:
         return list_tables(args)
-    table = find_table(args.table)
+    if args.table == CLAIMS:
+        from gcdformer.commands.reproduce_claims import show_claims as show
+        from gcdformer.commands.reproduce_claims import table_of_claims
+        table = table_of_claims(args)
+    else:
+        table, show = find_table(args.table), show_table
     code = 0
     if not args.show:
         planned, recipe = plan_table(args, table)
         if args.dry_run:
             return show_plan(args, planned)
         code = train_missing(args, planned, recipe)
-    show_table(args, table)
+    show(args, table)
     return code
 
 
@@ -91,6 +98,10 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("give --minutes or --max-epochs, not both")
     if args.minutes is not None and args.minutes <= 0:
         raise UserError(f"minutes: above 0, got {args.minutes:g}")
+    if args.only and args.table != CLAIMS:
+        raise UserError("--only names claims: gcdformer reproduce claims --only NAME")
+    if args.figures and args.table == CLAIMS:
+        raise UserError("figures: claims have none; the figures of the paper are tables")
     if args.table is None and (args.bases or args.dry_run or args.show):
         raise UserError("--bases, --dry-run and --show need a table")
 
@@ -165,7 +176,7 @@ def show_table(args: argparse.Namespace, table: Table) -> None:
     entries = known_entries(args)
     tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset)
     used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
-    write_extras(args, tables, used)
+    write_extras(args, tables, used, [])
     if args.json:
         counts = count_tables(entries, args.preset)
         one = next(one for one in counts["tables"] if one["name"] == table.name)
@@ -174,10 +185,11 @@ def show_table(args: argparse.Namespace, table: Table) -> None:
         tell_table(tables[0], used, as_markdown=args.markdown)
 
 
-def write_extras(args: argparse.Namespace, tables: list[dict[str, object]], used: list[dict[str, object]]) -> None:
+def write_extras(args: argparse.Namespace, tables: list[dict[str, Any]], used: list[dict[str, Any]],
+                 claims: list[dict[str, Any]]) -> None:
     if args.html:
         from gcdformer.report.reproduction import write_reproduction
-        write_reproduction(args.html, tables, used)
+        write_reproduction(args.html, tables, used, claims)
         print(f"page    {args.html}", file=sys.stderr)
     if args.figures:
         from gcdformer.report.reproduction import write_curves
@@ -187,19 +199,21 @@ def write_extras(args: argparse.Namespace, tables: list[dict[str, object]], used
 
 def list_tables(args: argparse.Namespace) -> int:
     from gcdformer.commands.reproduce_view import tell_counts
+    from gcdformer.experiments.paper.claims import claim_verdicts
     from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
     entries = known_entries(args)
+    claims = claim_verdicts(entries, preset=args.preset)
     if args.html or args.figures:
-        write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries])
+        write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries], claims)
     if args.markdown:
         from gcdformer.experiments.paper.page import render
         print(render(entries))
         return 0
     counts = count_tables(entries, args.preset)
     if args.json:
-        print_json(counts)
+        print_json({**counts, "claims": claims})
     else:
-        tell_counts(counts)
+        tell_counts(counts, claims)
     return 0
 
 

@@ -1,17 +1,29 @@
-"""What `reproduce` prints: the list of tables, or one table with published, ours, difference and commands."""
+"""What `reproduce` prints: the list of tables, one table with published, ours, difference and commands, or the claims."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gcdformer.experiments.paper.page import COLLAPSED, by_column, curve_line, reasons, run_lines, table_section, text
+from gcdformer.experiments.paper import CLAIMS
+from gcdformer.experiments.paper.page import (
+    COLLAPSED,
+    by_column,
+    claims_section,
+    curve_line,
+    evidence_lines,
+    reasons,
+    run_lines,
+    table_section,
+    text,
+)
 
 
-def tell_counts(counts: dict[str, Any]) -> None:
-    """The tables with how many cells are published and how many have our value."""
+def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
+    """The tables with how many cells are published and how many have our value, and how many claims are decided."""
     grid = Grid(box=None, pad_edge=False, header_style="dim")
     for heading in ("table", "cells", "measured", "what"):
         grid.add_column(heading, justify="right" if heading in ("cells", "measured") else "left", no_wrap=heading == "table")
@@ -21,6 +33,9 @@ def tell_counts(counts: dict[str, Any]) -> None:
     Console(highlight=False).print(grid)
     print(f"{counts['measured']} of {counts['cells']} cells; {counts['distinct_runs']} runs; "
           f"{counts['tables_with_measurements']} of {len(counts['tables'])} tables and figures with measurements")
+    verdicts = Counter(claim["verdict"] for claim in claims)
+    print(f"{len(claims)} claims: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}; "
+          f"gcdformer reproduce {CLAIMS} --show tells them")
     print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6")
 
 
@@ -32,6 +47,20 @@ def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown
         tell_cells(table)
         for run in runs:
             print(run_lines(run))
+
+
+def tell_claims(claims: list[dict[str, Any]], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
+    """Each claim with its verdict, the count behind it, and what each run or pair says."""
+    if as_markdown:
+        print(claims_section(claims))
+        print("\n".join(["", *map(run_lines, runs)]))
+        return
+    console = Console(highlight=False, markup=False)
+    for claim in claims:
+        console.print(f"{claim['name']}: {claim['verdict']}", style="bold")
+        lines = [claim["statement"]] + ([] if claim["verdict"] == "not measured" else [f"{claim['told']}: {claim['rule']}"])
+        for line in [*lines, *evidence_lines(claim)]:
+            console.print(line, style="dim" if line.startswith("-") else None, soft_wrap=True)
 
 
 def tell_cells(table: dict[str, Any]) -> None:

@@ -7,21 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.experiments.paper.compare import millions
-from gcdformer.experiments.paper.page import budget, reasons, text
+from gcdformer.experiments.paper.page import budget, evidence_lines, reasons, text
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
 
-def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict[str, Any]]) -> None:
+def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict[str, Any]],
+                       claims: list[dict[str, Any]]) -> None:
     """One self-contained page."""
-    title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell"
+    title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
     parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
+    parts += [claims_section(claims)] if claims else []
     parts += [table_section(table) for table in tables]
     items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {millions(run['examples'])}, "
                     f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>"
                     for run in runs)
     parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
     write_page(path, title, "\n".join(parts))
+
+
+def claims_section(claims: list[dict[str, Any]]) -> str:
+    """Each claim with its verdict and evidence."""
+    items = []
+    for claim in claims:
+        lines = "".join(f"<li>{escape(line.removeprefix('- '))}</li>" for line in evidence_lines(claim))
+        items.append(f"<h3>{escape(claim['name'])}: {escape(claim['verdict'])}</h3><p>{escape(claim['statement'])} "
+                     f"<small>{escape(claim['told'])}</small></p><ul>{lines}</ul>")
+    return f"<section><h2>Claims</h2>{''.join(items)}</section>"
 
 
 def table_section(table: dict[str, Any]) -> str:

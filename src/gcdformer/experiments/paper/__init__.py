@@ -6,8 +6,10 @@ from gcdformer.errors import UserError
 from gcdformer.experiments.paper import base, benford, grokking, predictions, rational, scaling, uniform
 from gcdformer.experiments.paper.table import Cell, Experiment, Measure, Note, Table
 
-__all__ = ["TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
+__all__ = ["CLAIMS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
 
+CLAIMS = "claims"
+"""Stands in the place of a table's name for the claims of the paper."""
 MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
 TABLES: dict[str, Table] = {table.name: table for module in MODULES for table in module.TABLES}
 
@@ -16,7 +18,7 @@ def find_table(name: str) -> Table:
     """A table by its name; the paper's label does too."""
     plain = name.removeprefix("tab:").removeprefix("fig:")
     if plain not in TABLES:
-        raise UserError(f"unknown table '{name}': the tables are {', '.join(TABLES)}")
+        raise UserError(f"unknown table '{name}': the tables are {', '.join(TABLES)}; or {CLAIMS}")
     return TABLES[plain]
 
 

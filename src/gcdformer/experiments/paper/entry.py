@@ -24,6 +24,8 @@ from gcdformer.evaluation.scores import score_gcd
 from gcdformer.experiments.paper.table import REASONS, Note
 from gcdformer.experiments.presets import repeat_command
 from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation.certificate import shares_of
+from gcdformer.explanation.classes import find_classes
 from gcdformer.runs.files import replace_file, sha256
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
@@ -111,6 +113,12 @@ class Entry:
         """Better is larger: correct GCD, then accuracy."""
         return len(self.correct), float(self.last("accuracy"))
 
+    @cached_property
+    def class_history(self) -> dict[int, dict[int, int]]:
+        """Under uniform outcomes: for every evaluation the label of each class and what is predicted for it."""
+        kept = expand(self.facts.get("classes", ""), self.name) or {}
+        return {int(epoch): dict(classes) for epoch, classes in kept.items()}
+
     def first_epoch(self, k: int) -> int | None:
         """The epoch at which k was first correct."""
         return next((epoch for epoch, entered, _ in self.facts["events"] if k in entered), None)
@@ -161,7 +169,8 @@ def entry_of(run: Run, name: str, *, experiments: list[str], preset: str, versio
         "curve": {key: [short(line[key], decimals) for line in lines] for key, decimals in CURVE.items() if key in lines[0]},
         "events": [[line["epoch"], line["events"]["entered"], line["events"]["left"]] for line in lines
                    if any(line.get("events", {}).values())],
-        "late": late_predictions(run), "tables": pack(run.prediction_tables()) if run.problem.task.has_gcd else ""}
+        "late": late_predictions(run), "classes": class_history(run),
+        "tables": pack(run.prediction_tables()) if run.problem.task.has_gcd else ""}
     return Entry(name, json.loads(json.dumps(facts)))
 
 
@@ -181,20 +190,46 @@ def late_predictions(run: Run) -> dict[str, list[list[Any]]]:
     return found
 
 
+def class_history(run: Run) -> str:
+    """For uniform outcomes: [label, prediction] of every class at each evaluation, compressed."""
+    if run.config.data.outcomes != "uniform" or not run.problem.task.has_gcd:
+        return ""
+    history = {}
+    for line in run.metrics:
+        shares, _, _ = shares_of(run.prediction_tables(line["epoch"])["stratified"], least_pairs=1)
+        history[line["epoch"]] = [[one.label, one.prediction] for one in find_classes(shares)]
+    return compress(history)
+
+
+def compress(value: Any) -> str:
+    """Plain data as short text."""
+    return base64.b85encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9)).decode()
+
+
+def expand(text: str, source: str) -> Any:
+    """What was compressed; None for an empty text."""
+    if not text:
+        return None
+    try:
+        return json.loads(zlib.decompress(base64.b85decode(text)))
+    except (ValueError, zlib.error):
+        raise DamagedFile(f"{source}: its compressed part is not readable") from None
+
+
 def pack(tables: dict[str, PredictionTable]) -> str:
     """The counts of some tables as text: columns of differences, compressed."""
     flat = {name: [np.diff(column, prepend=0).tolist() for column in (table.gcd, table.prediction, table.count)]
             for name, table in tables.items()}
-    return base64.b85encode(zlib.compress(json.dumps(flat, separators=(",", ":")).encode(), 9)).decode()
+    return compress(flat)
 
 
 def unpack(text: str, source: str) -> dict[str, PredictionTable]:
-    if not text:
+    flat = expand(text, source)
+    if flat is None:
         return {}
     try:
-        flat = json.loads(zlib.decompress(base64.b85decode(text)))
         columns = {name: [np.cumsum(np.array(column, dtype=np.int64)) for column in three] for name, three in flat.items()}
-    except (ValueError, zlib.error, TypeError, OverflowError):
+    except (ValueError, AttributeError, TypeError, OverflowError):
         raise DamagedFile(f"{source}: its prediction tables are not readable") from None
     return {name: PredictionTable(gcd, prediction, count, EMPTY, EMPTY, EMPTY)
             for name, (gcd, prediction, count) in columns.items()}

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from gcdformer.experiments.paper import CLAIMS
+from gcdformer.experiments.paper.claims import claim_verdicts
 from gcdformer.experiments.paper.compare import count_tables, millions, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.table import PAPER_EPOCH
@@ -25,12 +27,18 @@ parameter counts, tokens) are computed. The best of several seeds is taken among
 """
 COLLAPSED = ("prediction", "frequency", "share")
 LONGEST_LIST = 12
+LONGEST_EVIDENCE = 40
+CLAIMS_HEAD = f"""What the paper claims, in our words, and what the measured runs say of it. A comparison pairs runs that
+differ in one thing, of the same recipe and seed, and reads both after the same number of examples; a claim holds if that is
+so three times of four.
+`gcdformer reproduce {CLAIMS}` measures what is missing."""
 
 
 def render(entries: list[Entry]) -> str:
     """The whole page."""
     tables = reproduction_tables(entries)
-    parts = [HEAD, overview(tables, entries), *(table_section(table) for table in tables), runs_section(entries)]
+    parts = [HEAD, overview(tables, entries), claims_section(claim_verdicts(entries)),
+             *(table_section(table) for table in tables), runs_section(entries)]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
@@ -45,6 +53,33 @@ def overview(tables: list[dict[str, Any]], entries: list[Entry]) -> str:
 
 def anchor(table: dict[str, Any]) -> str:
     return str(table["name"]).lower()
+
+
+def claims_section(claims: list[dict[str, Any]]) -> str:
+    """The claims with their verdicts, then the evidence of each."""
+    rows = [[claim["statement"], f"**{claim['verdict']}**", "·" if claim["verdict"] == "not measured" else claim["told"]]
+            for claim in claims]
+    parts = [f"## {CLAIMS.title()}", "", CLAIMS_HEAD, "", markdown(["claim", "verdict", "as claimed"], rows)]
+    for claim in claims:
+        parts += ["", f"**{claim['name']}**: {claim['verdict']}. Counted: {claim['unit']}, {claim['rule']}.", "",
+                  *evidence_lines(claim)]
+    return "\n".join(parts)
+
+
+def evidence_lines(claim: dict[str, Any]) -> list[str]:
+    """What each run or pair says; what is missing and how to measure it, if nothing is decided."""
+    found = claim["evidence"]
+    lines = [f"- {one['where']}: {one['told']}" + ("" if one["current"] else f" (an older recipe, {one['recipe']})")
+             + f". Runs: {', '.join(f'`{name}`' for name in one['runs'])}" for one in found[:LONGEST_EVIDENCE]]
+    if len(found) > LONGEST_EVIDENCE:
+        lines.append(f"- and {len(found) - LONGEST_EVIDENCE} more.")
+    if claim["verdict"] in ("undecided", "not measured"):
+        if claim["missing"]:
+            lines.append(f"- Missing: {', '.join(claim['missing'])}.")
+        elif not found:
+            lines.append(f"- {claim['told']}.")
+        lines.append(f"- To measure: `{claim['command']}`")
+    return lines
 
 
 def table_section(table: dict[str, Any]) -> str:

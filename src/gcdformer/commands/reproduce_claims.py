@@ -1,0 +1,34 @@
+"""`gcdformer reproduce claims`: the paper's claims, each with a verdict and its evidence."""
+
+from __future__ import annotations
+
+import argparse
+
+from gcdformer.commands.options import print_json
+from gcdformer.commands.reproduce import chosen_bases, known_entries, write_extras
+from gcdformer.commands.reproduce_view import tell_claims
+from gcdformer.experiments.paper.claims import Claim, claim_verdicts, claims_table, find_claims
+from gcdformer.experiments.paper.compare import run_facts
+from gcdformer.experiments.paper.table import Table
+
+
+def chosen_claims(args: argparse.Namespace) -> list[Claim]:
+    return find_claims(None if args.only is None else [word.strip() for word in args.only.split(",")])
+
+
+def table_of_claims(args: argparse.Namespace) -> Table:
+    """What has to be trained for the claims that were chosen."""
+    return claims_table(chosen_claims(args))
+
+
+def show_claims(args: argparse.Namespace, table: Table) -> None:
+    entries = known_entries(args)
+    verdicts = claim_verdicts(entries, [one.name for one in chosen_claims(args)], preset=args.preset,
+                              bases=chosen_bases(args, table))
+    names = {name for verdict in verdicts for one in verdict["evidence"] for name in one["runs"]}
+    used = [run_facts(entry) for entry in entries if entry.name in names]
+    write_extras(args, [], used, verdicts)
+    if args.json:
+        print_json({"claims": verdicts, "runs": used})
+    else:
+        tell_claims(verdicts, used, as_markdown=args.markdown)

@@ -1,0 +1,220 @@
+"""The paper's claims as data, each with the runs that decide it and a verdict from the ledger.
+
+A claim is in our words. Its verdict is read from measured runs and trains nothing: it holds, does not hold, is undecided
+(the runs there are do not tell), or is not measured; then the missing experiments are named. What is looked at in a run is
+in `observations`, what makes a comparison fair in `pairing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from gcdformer.errors import UserError
+from gcdformer.experiments.paper import CLAIMS, TABLES, experiments
+from gcdformer.experiments.paper import observations as look
+from gcdformer.experiments.paper.base import MIXTURE_30
+from gcdformer.experiments.paper.benford import batch, benford, inverse
+from gcdformer.experiments.paper.entry import Entry
+from gcdformer.experiments.paper.ledger import is_current
+from gcdformer.experiments.paper.pairing import Contrast, Observation, Observe, over_pairs, over_runs
+from gcdformer.experiments.paper.rational import TASKS, fraction
+from gcdformer.experiments.paper.scaling import DEPTHS, DIMS, deep, one_layer
+from gcdformer.experiments.paper.table import Experiment, Table
+from gcdformer.experiments.paper.uniform import UNI_10, UNI_1000
+
+MOST = 0.75
+"""Share of the times that makes a claim hold: half way between a coin and a law without exception."""
+FEW = 10
+"""Least count where many small things are counted in one run, primes or products: fewer are soon in order by chance."""
+EPOCHS = 30
+"""Budget of the command that measures a claim: epochs and not minutes, so that both runs of a pair see the same examples."""
+Status = Literal["holds", "does not hold", "undecided", "not measured"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`unit` is what is counted; `rule` says when it counts as claimed; `experiments` are a small choice that decides it,
+    though any others of the ledger count too; fewer than `least` counts decide nothing."""
+
+    name: str
+    statement: str
+    unit: str
+    rule: str
+    experiments: tuple[Experiment, ...]
+    observe: Observe
+    least: int = 1
+
+    @property
+    def command(self) -> str:
+        return f"gcdformer reproduce {CLAIMS} --only {self.name} --max-epochs {EPOCHS}"
+
+
+def is_plain(one: Experiment) -> bool:
+    """The gcd in the preset's own model and batches."""
+    return one.task == "gcd" and not one.model and not one.batch_size
+
+
+def contrasts() -> dict[str, list[Contrast]]:
+    """The pairs of experiments that differ in one thing, by that thing; the second is the one that a claim is about."""
+    known = list(experiments().values())
+    plain = [one for one in known if is_plain(one)]
+    sizes = [one for name in ("small_dims", "deep_models") for one in TABLES[name].experiments() if one.model]
+    return {
+        "operands": [(replace(one, operands="uniform"), one) for one in plain
+                     if one.operands == "log-uniform" and one.outcomes in ("natural", "log-uniform")],
+        "outcomes": [(replace(one, outcomes="natural"), one) for one in plain
+                     if one.outcomes == "log-uniform" and one.max_gcd is None],
+        "uniform": [(replace(one, outcomes=law), one) for one in plain if one.outcomes == "uniform"
+                    for law in ("natural", "log-uniform")],
+        "sizes": [(one.natural, one) for one in dict.fromkeys(sizes)],
+        "batches": [(replace(one, batch_size=256), one) for one in known if one.batch_size == 64],
+        "tasks": [(replace(one, task="addition"), one) for one in known if one.task == "comparison"],
+    }
+
+
+def tells_of_divisors(entry: Entry) -> bool:
+    """Any run of the gcd but for uniform outcomes, under which the correct GCD come and go."""
+    return entry.config.task.task == "gcd" and entry.config.data.outcomes != "uniform"
+
+
+def is_natural(entry: Entry) -> bool:
+    """Uniform operands, natural outcomes or the mixture."""
+    data = entry.config.data
+    return tells_of_divisors(entry) and data.operands == "uniform" and data.outcomes in ("natural", "mixture")
+
+
+def has_three_digits(entry: Entry) -> bool:
+    """Natural runs in the two composite bases in which operands have three digits, so that the last two do not tell all."""
+    return is_natural(entry) and entry.config.task.base in (210, 420)
+
+
+def is_uniform(entry: Entry) -> bool:
+    return entry.config.task.task == "gcd" and entry.config.data.outcomes == "uniform"
+
+
+def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 30, 1000, 2023)) -> tuple[Experiment, ...]:
+    return tuple(make(base) for base in bases for make in makers)
+
+
+def balanced(base: int) -> Experiment:
+    """Uniform operands, log-uniform outcomes."""
+    return Experiment(base, outcomes="log-uniform")
+
+
+PAIRS = contrasts()
+MORE = "more correct GCD after the same examples; as many do not count"
+ALL: dict[str, Claim] = {claim.name: claim for claim in (
+    Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",
+          "numbers of correct GCD", "reached in fewer examples with the mixture",
+          (Experiment(30), MIXTURE_30), over_pairs([(Experiment(30), MIXTURE_30)], look.sooner), least=3),
+    Claim("log-operands", "Log-uniform operands teach more GCD than uniform ones.", "pairs of runs", MORE,
+          for_bases(Experiment, benford), over_pairs(PAIRS["operands"], look.more_correct)),
+    Claim("log-outcomes", "Log-uniform outcomes teach more GCD than natural ones.", "pairs of runs", MORE,
+          for_bases(Experiment, balanced, benford, inverse), over_pairs(PAIRS["outcomes"], look.more_correct)),
+    Claim("determinism", "Uniform outcomes end the rule that every GCD has one prediction.", "pairs of runs",
+          f"over {look.SPLIT_GCDS} in 100 more k without a prediction for nine tenths of their pairs",
+          (UNI_10, UNI_1000, *for_bases(Experiment, balanced, bases=(10, 1000))),
+          over_pairs(PAIRS["uniform"], look.more_split)),
+    Claim("model-size", "The size of the model hardly matters.", "pairs of runs",
+          f"accuracy within {look.SIZE_POINTS:g} points of the preset's own model after the same examples",
+          (Experiment(30), one_layer(30, list(DIMS).index(32)), one_layer(30, list(DIMS).index(128)),
+           deep(30, list(DEPTHS).index((6, 6)))), over_pairs(PAIRS["sizes"], look.as_accurate)),
+    Claim("batch-size", "The batch size hardly matters.", "pairs of runs",
+          f"at most {look.BATCH_GCDS} correct GCD between batches of 64 and of 256 after the same examples",
+          tuple(batch(base, column) for base in (30, 1000) for column in range(4)),
+          over_pairs(PAIRS["batches"], look.as_many_correct)),
+    Claim("fractions", "Comparing two fractions is learned, adding them is not.", "pairs of runs",
+          f"at least {look.LEARNED:g} % of comparisons right, and at most {look.NOT_LEARNED:g} % of sums",
+          tuple(fraction(10, 2 * TASKS.index(task)) for task in ("comparison", "addition")),
+          over_pairs(PAIRS["tasks"], look.only_comparison)),
+    Claim("primes-in-order", "Small primes that do not divide the base are learned roughly in their order.",
+          "pairs of primes", "the smaller learned first; in the same evaluation does not count",
+          for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(tells_of_divisors, look.primes_in_order), least=FEW),
+    Claim("two-digits", "What is learned early is the divisibility that shows in the last two digits: in base 210 by 4, not "
+          "by 8.", "pairs of prime powers", "the larger, which shows in two digits, before the smaller, which does not",
+          for_bases(Experiment, bases=(210, 420)), over_runs(has_three_digits, look.visible_first), least=3),
+    Claim("classes", "Under uniform outcomes the classes stay, while the elements that are predicted for them change.",
+          "runs", f"{look.STABLE:.0%} of the classes stay from one evaluation to the next, and {look.CHANGING:.0%} of those "
+          "change their prediction", (UNI_10, UNI_1000), over_runs(is_uniform, look.stable_classes)),
+    Claim("steps", "The steps of learning come with a prime power, which brings its products with all that is known.",
+          "products", f"learned within {look.WITHIN} epochs of the last of their prime powers",
+          for_bases(Experiment, bases=(30, 210)), over_runs(tells_of_divisors, look.products_follow), least=FEW),
+)}
+
+
+def find_claims(names: Iterable[str] | None) -> list[Claim]:
+    """Claims by name; all if none is named."""
+    wanted = list(ALL) if names is None else list(names)
+    for name in wanted:
+        if name not in ALL:
+            raise UserError(f"only: unknown claim '{name}': the claims are {', '.join(ALL)}")
+    return [ALL[name] for name in wanted]
+
+
+def claims_table(claims: Iterable[Claim]) -> Table:
+    """The runs that decide some claims, as a table without cells: they are measured as those of a figure are."""
+    needed = dict.fromkeys(one for claim in claims for one in claim.experiments)
+    return Table(CLAIMS, CLAIMS, "The claims of the paper", (), curves=tuple(needed))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim."""
+
+    claim: Claim
+    observations: tuple[Observation, ...]
+    missing: tuple[str, ...]
+    """Of the claim's own experiments those without a run in the newest recipe."""
+
+    @property
+    def held(self) -> int:
+        return sum(one.finding.held for one in self.observations)
+
+    @property
+    def of(self) -> int:
+        return sum(one.finding.of for one in self.observations)
+
+    @property
+    def status(self) -> Status:
+        if not self.observations:
+            return "not measured"
+        if self.of < self.claim.least:
+            return "undecided"
+        return "holds" if self.held >= MOST * self.of else "does not hold"
+
+    @property
+    def told(self) -> str:
+        """The count in words, or what is missing."""
+        if self.status == "not measured":
+            return f"missing: {', '.join(self.missing)}" if self.missing else "the runs there are make no fair pair"
+        fewer = f", fewer than {self.claim.least}" if self.status == "undecided" else ""
+        return f"{self.held} of {self.of} {self.claim.unit}{fewer}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.claim.name, "statement": self.claim.statement, "verdict": self.status, "held": self.held,
+                "of": self.of, "unit": self.claim.unit, "rule": self.claim.rule, "told": self.told,
+                "evidence": [{"where": one.where, "held": one.finding.held, "of": one.finding.of, "told": one.finding.told,
+                              "recipe": one.runs[0].recipe, "current": one.current, "runs": [run.name for run in one.runs]}
+                             for one in self.observations],
+                "missing": list(self.missing), "command": self.claim.command}
+
+
+def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
+    """A verdict from measured runs; older recipes only count where no run of the newest tells anything."""
+    known = list(entries)
+    found = claim.observe(known)
+    newest = [one for one in found if one.current]
+    have = {name for entry in known if is_current(entry) for name in entry.experiments}
+    missing = tuple(one.name for one in claim.experiments if one.name not in have)
+    return Verdict(claim, tuple(newest or found), missing)
+
+
+def claim_verdicts(entries: Iterable[Entry], names: Iterable[str] | None = None, *, preset: str | None = None,
+                   bases: Iterable[int] | None = None) -> list[dict[str, Any]]:
+    """Every claim with its verdict and evidence, as plain data."""
+    wanted = None if bases is None else set(bases)
+    known = [entry for entry in entries if preset in (None, entry.facts["preset"])
+             and (wanted is None or entry.config.task.base in wanted)]
+    return [judge(claim, known).to_json() for claim in find_claims(names)]
