@@ -21,6 +21,8 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "task": ("division", {}), "base": (7, {}), "maximum": (900, {}),
     "operands": ("log-uniform", {}), "outcomes": ("uniform", {}), "max_gcd": (7, {"outcomes": "uniform"}),
     "alpha": (0.3, {"outcomes": "power"}), "final_alpha": (3.0, {"outcomes": "uniform", **COSINE}),
+    "focus": ("7,11", {"outcomes": "uniform", **COSINE}),
+    "focus_share": (0.9, {"outcomes": "uniform", "focus": "7", **COSINE}),
     "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}),
     "train_file": ("FILE", {}), "test_file": ("FILE", {}),
     "data_types": ("int[2]:int", {"task": "file", "train_file": "FILE", "test_file": "FILE"}),
@@ -157,6 +159,10 @@ def test_what_loses_its_meaning_is_dropped() -> None:
     assert fast.replace(task="addition").data.outcomes == "natural"
     assert fast.replace(schedule="constant").data.final_alpha is None
     assert fast.data.outcomes_in_words == "inverse-sqrt to k^-1"
+    focused = fast.replace(focus="11,13", focus_share=0.3)
+    assert focused.data.outcomes_in_words == "inverse-sqrt to k^-1 with a focus on 11 to 13"
+    for other in ({"outcomes": "log-uniform"}, {"schedule": "constant"}, {"task": "addition"}, {"train_file": "a.csv"}):
+        assert focused.replace(**other).data.focus is focused.replace(**other).data.focus_share is None
     assert fast.replace(outcomes="natural").data.outcomes_in_words == "natural"
     with pytest.raises(UserError, match="muon"):
         fast.replace(family="lstm", optimizer="muon")

@@ -153,6 +153,8 @@ OUTCOMES: Mapping[str, tuple[dict[str, object], Probabilities]] = {
     "uniform, K=200": ({"outcomes": "uniform", "max_gcd": 200}, power_law(0, 200)),
     "log-uniform, K=200": ({"outcomes": "log-uniform", "max_gcd": 200}, power_law(1, 200)),
     "power 0.7, K=31": ({"outcomes": "power", "alpha": 0.7, "max_gcd": 31}, power_law(0.7, 31)),
+    "log-uniform, focus": ({"outcomes": "log-uniform", "focus": "30,47,64", "focus_share": 0.6},
+                           0.4 * power_law(1) + 0.6 * np.isin(np.arange(1, MAXIMUM + 1), [30, 60, 90, 47, 94, 64]) / 6),
 }
 
 
@@ -171,6 +173,7 @@ def test_chosen_gcds_follow_their_law(name: str, operands: str) -> None:
     ("log-uniform", "inverse-sqrt"), ("inverse-sqrt", "log-uniform"), ("uniform", "power 0.25"),
     ("power 2", "inverse-1.5"), ("inverse-1.5", "power 2"), ("uniform", "uniform, K=200"),
     ("log-uniform", "log-uniform, K=200"), ("log-uniform, K=200", "log-uniform"), ("power -1", "uniform"),
+    ("log-uniform, focus", "log-uniform"), ("log-uniform", "log-uniform, focus"),
 ])
 def test_wrong_outcomes_are_noticed(drawn: str, expected: str) -> None:
     assert p_value(drawn_gcds(law(**OUTCOMES[drawn][0])), OUTCOMES[expected][1]) < ACCEPT

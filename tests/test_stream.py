@@ -32,6 +32,7 @@ KINDS: dict[str, dict[str, object]] = {
     "outcomes": {"outcomes": "log-uniform"},
     "mixture": {"outcomes": "mixture"},
     "shift": {"outcomes": "inverse-sqrt", "final_alpha": 1.0, "horizon": 600, "batch_size": 16},
+    "focus": {"outcomes": "inverse-sqrt", "focus": "7,11,13,17,19,23,29,31", "horizon": 600, "batch_size": 16},
 }
 LENGTH = 20_000
 all_kinds = pytest.mark.parametrize("kind", KINDS)
@@ -286,3 +287,17 @@ def test_a_law_shifts_from_block_to_block_until_the_horizon() -> None:
     for index in range(blocks + 2):
         alpha = 0.5 + 0.5 * min(1.0, index / blocks)
         assert np.array_equal(shifting.block(index), stream_of(outcomes="power", alpha=alpha).block(index)), index
+
+
+def test_a_focus_moves_along_its_list_and_fades() -> None:
+    blocks, listed = 40, (7, 11, 13, 17, 19, 23, 29, 31)
+    stream = stream_of(outcomes="log-uniform", focus=",".join(map(str, listed)), focus_share=0.9, warmup=0,
+                       horizon=BLOCK * blocks // 16, batch_size=16)
+    plain = stream_of(outcomes="log-uniform")
+
+    def share_of(one: int, index: int, source: Stream = stream) -> float:
+        return float(np.mean(np.gcd(*source.block(index).T) % one == 0))
+
+    assert share_of(7, 0) > 0.2 > share_of(7, blocks // 2) and share_of(31, 0) < 0.05 < share_of(31, 3 * blocks // 4)
+    assert 0.01 < share_of(31, 38) < share_of(31, 32) / 2
+    assert np.array_equal(stream.block(blocks), plain.block(blocks))

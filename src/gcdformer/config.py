@@ -20,6 +20,7 @@ from gcdformer.errors import UserError
 LARGEST_INTEGER = 2**62
 LARGEST_BASE = 20_000
 TESTED_GCDS = 100
+DEFAULT_MAX_GCD = 100
 
 OperandLaw = Literal["uniform", "log-uniform"]
 OutcomeLaw = Literal[
@@ -27,9 +28,10 @@ OutcomeLaw = Literal[
 ]
 Family = Literal["transformer", "lstm", "gru"]
 FILE_TASK = "file"
-FILE_LAWS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, "alpha": None,
-                             "final_alpha": None, "mixture_share": None, "budget": None, "repeat_share": 0.0,
-                             "repeat_size": None}
+OF_A_LAW: dict[str, Any] = {"alpha": None, "final_alpha": None, "focus": None, "focus_share": None, "mixture_share": None}
+"""Parameters of an outcome law, which another law does not take over."""
+FILE_LAWS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_LAW, "budget": None,
+                             "repeat_share": 0.0, "repeat_size": None}
 """What the laws are set to where examples come from a file."""
 Schedule = Literal["constant", "inverse-sqrt", "cosine"]
 
@@ -62,6 +64,10 @@ class DataSection(Section):
                                 description="exponent of --outcomes power: P(k) ~ k^-alpha")
     final_alpha: float | None = Field(None, ge=-10, le=10, description="exponent that the law of the GCD shifts to, "
                                       "example by example until the horizon of a cosine schedule (no shift if not given)")
+    focus: str | None = Field(None, description="integers with commas between, of which a "
+                              "share of the GCD are multiples: a window of six moves along this list until three quarters "
+                              "of the horizon of a cosine schedule, then the share falls to 0")
+    focus_share: float | None = Field(None, gt=0, lt=1, description="that share of the examples (0.4 if not given)")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
@@ -78,7 +84,17 @@ class DataSection(Section):
     @property
     def outcomes_in_words(self) -> str:
         """The law of the GCD as a person reads it, with what it shifts to."""
-        return self.outcomes + ("" if self.final_alpha is None else f" to k^-{self.final_alpha:g}")
+        shift = "" if self.final_alpha is None else f" to k^-{self.final_alpha:g}"
+        return self.outcomes + shift + (f" with a focus on {self.focused[0]} to {self.focused[-1]}" if self.focused else "")
+
+    def largest_gcd(self, maximum: int) -> int:
+        """The largest GCD that an outcome law draws."""
+        return min(DEFAULT_MAX_GCD, maximum) if self.max_gcd is None else self.max_gcd
+
+    @property
+    def focused(self) -> tuple[int, ...]:
+        """What is in focus, in its order."""
+        return tuple(map(int, self.focus.split(","))) if self.focus else ()
 
     @model_validator(mode="after")
     def laws_agree(self) -> Self:
@@ -88,8 +104,13 @@ class DataSection(Section):
                     raise ValueError(f"{name} has no meaning with train_file: the file says which examples there are")
         if (self.outcomes == "power") != (self.alpha is not None):
             raise ValueError("outcomes 'power' and alpha go together: give both or neither")
-        if self.final_alpha is not None and self.outcomes in ("natural", "mixture"):
-            raise ValueError(f"final_alpha needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
+        if self.focus is not None and not all(one.isdecimal() for one in self.focus.split(",")):
+            raise ValueError(f"focus takes integers with commas between, as in 11,13,17: '{self.focus}' is something else")
+        for name in ("final_alpha", "focus"):
+            if getattr(self, name) is not None and self.outcomes in ("natural", "mixture"):
+                raise ValueError(f"{name} needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
+        if self.focus_share is not None and self.focus is None:
+            raise ValueError("focus_share needs a focus")
         if self.mixture_share is not None and self.outcomes != "mixture":
             raise ValueError(f"mixture_share needs outcomes 'mixture', not '{self.outcomes}'")
         if self.max_gcd is not None and self.outcomes == "natural":
@@ -243,8 +264,12 @@ class Config(Section):
             raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
         if self.training.optimizer == "muon" and self.model.family != "transformer":
             raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
-        if self.data.final_alpha is not None and self.training.schedule != "cosine":
-            raise ValueError(f"final_alpha needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
+        for name in ("final_alpha", "focus"):
+            if getattr(self.data, name) is not None and self.training.schedule != "cosine":
+                raise ValueError(f"{name} needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
+        largest = self.data.largest_gcd(self.task.maximum)
+        if outside := [one for one in self.data.focused if not 2 <= one <= largest]:
+            raise ValueError(f"focus takes integers of 2 to the largest GCD drawn ({largest}): {outside[0]} is not")
         if (self.task.task == FILE_TASK) != (self.data.data_types is not None):
             raise ValueError("task 'file' and data_types go together: give both or neither")
         if self.task.task == FILE_TASK and None in (self.data.train_file, self.evaluation.test_file):
@@ -298,17 +323,17 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
     if leaves.get("family") in ("lstm", "gru"):
         leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
     if leaves.get("task", "gcd") != "gcd":
-        leaves = {"outcomes": "natural", "max_gcd": None, "alpha": None, "final_alpha": None, "mixture_share": None} | leaves
+        leaves = {"outcomes": "natural", "max_gcd": None} | OF_A_LAW | leaves
     if leaves.get("train_file") is not None:
         leaves = FILE_LAWS | leaves
     if leaves.get("test_file") is not None:
         leaves = {"fresh_tests": False} | leaves
     if "outcomes" in leaves:
-        leaves = {"alpha": None, "final_alpha": None, "mixture_share": None} | leaves
+        leaves = OF_A_LAW | leaves
         if leaves["outcomes"] == "natural":
             leaves = {"max_gcd": None} | leaves
     if leaves.get("schedule", "cosine") != "cosine":
-        leaves = {"final_alpha": None, "horizon": None, "final_lr_share": None} | leaves
+        leaves = {"final_alpha": None, "focus": None, "focus_share": None, "horizon": None, "final_lr_share": None} | leaves
     return leaves
 
 

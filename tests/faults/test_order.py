@@ -94,6 +94,8 @@ OTHERS: dict[str, dict[str, object]] = {
     "task": {"task": "comparison"}, "outcomes": {"outcomes": "uniform"}, "max_gcd": {"outcomes": "uniform", "max_gcd": 7},
     "alpha": {"outcomes": "power", "alpha": 0.3},
     "final_alpha": {"outcomes": "uniform", "final_alpha": 1.0, "schedule": "cosine", "horizon": 99},
+    "focus": {"outcomes": "uniform", "focus": "7,11", "schedule": "cosine", "horizon": 99},
+    "focus_share": {"outcomes": "uniform", "focus": "7", "focus_share": 0.2, "schedule": "cosine", "horizon": 99},
     "mixture_share": {"outcomes": "mixture", "mixture_share": 0.2},
     "budget": {"budget": 500}, "repeat_share": {"repeat_share": 0.5}, "repeat_size": {"repeat_share": 0.5, "repeat_size": 9},
     "family": {"family": "gru"}, "encoder_dim": {"encoder_dim": 8}, "decoder_dim": {"decoder_dim": 8},

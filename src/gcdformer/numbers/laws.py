@@ -20,8 +20,12 @@ from gcdformer.numbers.encoding import Integers
 Probabilities = npt.NDArray[np.float64]
 
 EXPONENTS = {"uniform": 0.0, "inverse-sqrt": 0.5, "log-uniform": 1.0, "inverse-1.5": 1.5}
-DEFAULT_MAX_GCD = 100
 DEFAULT_MIXTURE_SHARE = 0.05
+DEFAULT_FOCUS_SHARE = 0.4
+FOCUS_WINDOW = 6
+"""How much of its list is in focus at a time: each gets enough examples, and few enough to leave the small GCD in place."""
+FOCUS_ARRIVES = 0.75
+"""Share of the training after which the window stands at the list's end and its share of the examples falls."""
 
 
 class OperandLaw(ABC):
@@ -113,18 +117,25 @@ def fast_gcd(a: Integers, b: Integers) -> npt.NDArray[np.signedinteger]:
 
 @dataclass(frozen=True)
 class ChosenGcd(PairLaw):
-    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd."""
+    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd; a share of it any multiple of what is in focus."""
 
     operands: OperandLaw
     maximum: int
     max_gcd: int
     alpha: float
+    focus: tuple[int, ...] = ()
+    focus_share: float = 0.0
 
     @cached_property
     def outcome_probabilities(self) -> Probabilities:
         """P(1), ..., P(K)."""
-        weights = np.arange(1, self.max_gcd + 1, dtype=np.float64) ** -self.alpha
-        return np.asarray(weights / weights.sum())
+        k = np.arange(1, self.max_gcd + 1)
+        weights = k.astype(np.float64) ** -self.alpha
+        weights /= weights.sum()
+        if self.focus_share:
+            multiples = np.any([k % one == 0 for one in self.focus], axis=0)
+            weights = (1 - self.focus_share) * weights + self.focus_share * multiples / multiples.sum()
+        return np.asarray(weights)
 
     @cached_property
     def cumulative(self) -> Probabilities:
@@ -162,11 +173,23 @@ def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
     natural = NaturalPairs(operands, maximum)
     if data.outcomes == "natural":
         return natural
-    max_gcd = data.max_gcd if data.max_gcd is not None else min(DEFAULT_MAX_GCD, maximum)
+    max_gcd = data.largest_gcd(maximum)
     if data.outcomes == "mixture":
         share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share
         return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0), share)
     alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
     if data.final_alpha is not None:
         alpha += (data.final_alpha - alpha) * min(1.0, progress)
-    return ChosenGcd(operands, maximum, max_gcd, alpha)
+    return ChosenGcd(operands, maximum, max_gcd, alpha, *focus_at(data, progress))
+
+
+def focus_at(data: DataSection, progress: float) -> tuple[tuple[int, ...], float]:
+    """What is in focus at some point of the training, a window of the list, and the share of the examples it has."""
+    listed = data.focused
+    if not listed:
+        return (), 0.0
+    share = DEFAULT_FOCUS_SHARE if data.focus_share is None else data.focus_share
+    steps = max(0, len(listed) - FOCUS_WINDOW) + 1
+    first = min(steps - 1, int(steps * progress / FOCUS_ARRIVES))
+    fading = min(1.0, max(0.0, (1 - progress) / (1 - FOCUS_ARRIVES)))
+    return listed[first:first + FOCUS_WINDOW], share * fading
