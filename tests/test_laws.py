@@ -142,6 +142,11 @@ def test_each_operand_keeps_to_its_own_limit(operands: str) -> None:
 
 # Laws of the GCD
 
+def on(*some: int) -> Probabilities:
+    """P(gcd = 1), ..., P(gcd = M), all alike on some integers."""
+    return np.asarray(np.isin(np.arange(1, MAXIMUM + 1), some) / len(some))
+
+
 OUTCOMES: Mapping[str, tuple[dict[str, object], Probabilities]] = {
     "uniform": ({"outcomes": "uniform"}, power_law(0)),
     "inverse-sqrt": ({"outcomes": "inverse-sqrt"}, power_law(0.5)),
@@ -153,8 +158,11 @@ OUTCOMES: Mapping[str, tuple[dict[str, object], Probabilities]] = {
     "uniform, K=200": ({"outcomes": "uniform", "max_gcd": 200}, power_law(0, 200)),
     "log-uniform, K=200": ({"outcomes": "log-uniform", "max_gcd": 200}, power_law(1, 200)),
     "power 0.7, K=31": ({"outcomes": "power", "alpha": 0.7, "max_gcd": 31}, power_law(0.7, 31)),
+    "power 0.7, K=31, focus": ({"outcomes": "power", "alpha": 0.7, "max_gcd": 31, "focus": "10,32,64", "focus_share": 0.5},
+                               0.5 * power_law(0.7, 31) + 0.5 * on(10, 20, 30)),
+    "all out of focus": ({"outcomes": "uniform", "max_gcd": 31, "focus": "32,64"}, power_law(0, 31)),
     "log-uniform, focus": ({"outcomes": "log-uniform", "focus": "30,47,64", "focus_share": 0.6},
-                           0.4 * power_law(1) + 0.6 * np.isin(np.arange(1, MAXIMUM + 1), [30, 60, 90, 47, 94, 64]) / 6),
+                           0.4 * power_law(1) + 0.2 * sum(on(*some) for some in ((30, 60, 90), (47, 94), (64,)))),
 }
 
 

@@ -289,15 +289,17 @@ def test_a_law_shifts_from_block_to_block_until_the_horizon() -> None:
         assert np.array_equal(shifting.block(index), stream_of(outcomes="power", alpha=alpha).block(index)), index
 
 
-def test_a_focus_moves_along_its_list_and_fades() -> None:
+def test_a_focus_grows_along_its_list_and_fades() -> None:
     blocks, listed = 40, (7, 11, 13, 17, 19, 23, 29, 31)
-    stream = stream_of(outcomes="log-uniform", focus=",".join(map(str, listed)), focus_share=0.9, warmup=0,
+    stream = stream_of(outcomes="log-uniform", focus=",".join(map(str, listed)), focus_share=0.8, warmup=0,
                        horizon=BLOCK * blocks // 16, batch_size=16)
     plain = stream_of(outcomes="log-uniform")
 
-    def share_of(one: int, index: int, source: Stream = stream) -> float:
-        return float(np.mean(np.gcd(*source.block(index).T) % one == 0))
+    def share_of(one: int, index: int) -> float:
+        return float(np.mean(np.gcd(*stream.block(index).T) % one == 0))
 
-    assert share_of(7, 0) > 0.2 > share_of(7, blocks // 2) and share_of(31, 0) < 0.05 < share_of(31, 3 * blocks // 4)
-    assert 0.01 < share_of(31, 38) < share_of(31, 32) / 2
-    assert np.array_equal(stream.block(blocks), plain.block(blocks))
+    assert share_of(29, 0) < 0.05 < share_of(23, 0), "six at the start"
+    assert share_of(31, blocks // 2 - 1) < 0.05 < share_of(29, blocks // 2 - 1), "one more after another"
+    assert min(share_of(one, blocks // 2) for one in listed) > 0.05, "all from half the horizon on"
+    assert 0.01 < share_of(31, 37) < share_of(31, 29) / 2, "fewer from three quarters on"
+    assert np.array_equal(stream.block(blocks), plain.block(blocks)), "none from the horizon on"

@@ -64,10 +64,11 @@ class DataSection(Section):
                                 description="exponent of --outcomes power: P(k) ~ k^-alpha")
     final_alpha: float | None = Field(None, ge=-10, le=10, description="exponent that the law of the GCD shifts to, "
                                       "example by example until the horizon of a cosine schedule (no shift if not given)")
-    focus: str | None = Field(None, description="integers with commas between, of which a "
-                              "share of the GCD are multiples: a window of six moves along this list until three quarters "
-                              "of the horizon of a cosine schedule, then the share falls to 0")
-    focus_share: float | None = Field(None, gt=0, lt=1, description="that share of the examples (0.4 if not given)")
+    focus: str | None = Field(None, description="integers with commas between, of which a share of the GCD are multiples, "
+                              "each as often as the others: the first six from the start, all of them from half the "
+                              "horizon of a cosine schedule on, from three quarters on the share falls to 0; those above "
+                              "the largest GCD drawn are left out")
+    focus_share: float | None = Field(None, gt=0, lt=1, description="that share of the examples (0.5 if not given)")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
@@ -83,9 +84,9 @@ class DataSection(Section):
 
     @property
     def outcomes_in_words(self) -> str:
-        """The law of the GCD as a person reads it, with what it shifts to."""
+        """The law of the GCD as a person reads it, with what it shifts to and whether some have more of it."""
         shift = "" if self.final_alpha is None else f" to k^-{self.final_alpha:g}"
-        return self.outcomes + shift + (f" with a focus on {self.focused[0]} to {self.focused[-1]}" if self.focused else "")
+        return ("focused " if self.focus else "") + self.outcomes + shift
 
     def largest_gcd(self, maximum: int) -> int:
         """The largest GCD that an outcome law draws."""
@@ -104,8 +105,8 @@ class DataSection(Section):
                     raise ValueError(f"{name} has no meaning with train_file: the file says which examples there are")
         if (self.outcomes == "power") != (self.alpha is not None):
             raise ValueError("outcomes 'power' and alpha go together: give both or neither")
-        if self.focus is not None and not all(one.isdecimal() for one in self.focus.split(",")):
-            raise ValueError(f"focus takes integers with commas between, as in 11,13,17: '{self.focus}' is something else")
+        if self.focus is not None and not all(one.isdecimal() and int(one) > 1 for one in self.focus.split(",")):
+            raise ValueError(f"focus takes integers above 1 with commas between, as in 11,13,17, not '{self.focus}'")
         for name in ("final_alpha", "focus"):
             if getattr(self, name) is not None and self.outcomes in ("natural", "mixture"):
                 raise ValueError(f"{name} needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
@@ -267,9 +268,6 @@ class Config(Section):
         for name in ("final_alpha", "focus"):
             if getattr(self.data, name) is not None and self.training.schedule != "cosine":
                 raise ValueError(f"{name} needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
-        largest = self.data.largest_gcd(self.task.maximum)
-        if outside := [one for one in self.data.focused if not 2 <= one <= largest]:
-            raise ValueError(f"focus takes integers of 2 to the largest GCD drawn ({largest}): {outside[0]} is not")
         if (self.task.task == FILE_TASK) != (self.data.data_types is not None):
             raise ValueError("task 'file' and data_types go together: give both or neither")
         if self.task.task == FILE_TASK and None in (self.data.train_file, self.evaluation.test_file):

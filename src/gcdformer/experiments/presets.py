@@ -13,10 +13,18 @@ from gcdformer.errors import UserError
 
 
 def fast() -> Config:
-    """A small model, Muon at a high learning rate, weight decay, a base of many primes: minutes on two CPU cores."""
-    return Config().replace(base=1260, operands="log-uniform", outcomes="inverse-sqrt", final_alpha=1.0, layers=1, dim=64,
-                            heads=4, optimizer="muon", lr=1e-3, weight_decay=0.2, schedule="cosine", warmup=500,
-                            batch_size=256, max_minutes=15)
+    """A small model, Muon at a high learning rate, weight decay, a base of many primes, a focus that moves along those that
+    it lacks: minutes on two CPU cores."""
+    return Config().replace(base=1260, operands="log-uniform", outcomes="inverse-sqrt", final_alpha=1.0,
+                            focus="11,13,17,19,23,29,31,37,41,43,47,49,32,27,53", layers=1, dim=64, heads=4,
+                            optimizer="muon", lr=1e-3, weight_decay=0.2, schedule="cosine", warmup=500, batch_size=256,
+                            max_minutes=15)
+
+
+def hour() -> Config:
+    """`fast` with 96 dimensions and every prime to 97 in focus: most GCD in an hour on two CPU cores."""
+    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,49,32,27,53,59,61,67,71,73,79,83,89,97", final_alpha=0.75,
+                          dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
 
 
 def demo() -> Config:
@@ -92,6 +100,7 @@ def paper_rational() -> Config:
 
 PRESETS: dict[str, Callable[[], Config]] = {
     "fast": fast,
+    "hour": hour,
     "demo": demo,
     "paper": paper,
     "paper-mixture": paper_mixture,
@@ -109,7 +118,7 @@ PRESETS: dict[str, Callable[[], Config]] = {
 }
 
 
-VERSIONS: dict[str, str] = {"fast": "3", "paper": "1"}
+VERSIONS: dict[str, str] = {"fast": "4", "paper": "1"}
 """Recipes in which the paper's tables are measured. A change to one of these presets needs a new version, which is kept with
 each result, so that results of two recipes are never taken for one; a test compares the preset with its version."""
 

@@ -1,8 +1,8 @@
 """The laws that operands and GCD are drawn from, each with its exact probabilities.
 
 An operand law draws integers from 1..N. A pair law draws (a, b) from 1..M, either independently (`natural`) or
-GCD first: k from 1..K with P(k) ~ k^-alpha, then coprime a, b from the operand law on 1..(M div k) by
-rejection, times k. Randomness is passed in as a numpy generator.
+GCD first: k from 1..K with P(k) ~ k^-alpha, and a focus that grows and fades in the course of a training; then
+coprime a, b from the operand law on 1..(M div k) by rejection, times k. Randomness is passed in as a numpy generator.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Probabilities = npt.NDArray[np.float64]
 
 EXPONENTS = {"uniform": 0.0, "inverse-sqrt": 0.5, "log-uniform": 1.0, "inverse-1.5": 1.5}
 DEFAULT_MIXTURE_SHARE = 0.05
-DEFAULT_FOCUS_SHARE = 0.4
-FOCUS_WINDOW = 6
-"""How much of its list is in focus at a time: each gets enough examples, and few enough to leave the small GCD in place."""
-FOCUS_ARRIVES = 0.75
-"""Share of the training after which the window stands at the list's end and its share of the examples falls."""
+DEFAULT_FOCUS_SHARE = 0.5
+FIRST_IN_FOCUS = 6
+"""How many of the list are in focus at the start; few, so that each has many examples."""
+FOCUS_GROWN, FOCUS_FADES = 0.5, 0.75
+"""Shares of the training after which all of the list is in focus, and after which its share of the examples falls to 0."""
 
 
 class OperandLaw(ABC):
@@ -117,7 +117,7 @@ def fast_gcd(a: Integers, b: Integers) -> npt.NDArray[np.signedinteger]:
 
 @dataclass(frozen=True)
 class ChosenGcd(PairLaw):
-    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd; a share of it any multiple of what is in focus."""
+    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd; a share of them are multiples of integers in focus."""
 
     operands: OperandLaw
     maximum: int
@@ -133,8 +133,9 @@ class ChosenGcd(PairLaw):
         weights = k.astype(np.float64) ** -self.alpha
         weights /= weights.sum()
         if self.focus_share:
-            multiples = np.any([k % one == 0 for one in self.focus], axis=0)
-            weights = (1 - self.focus_share) * weights + self.focus_share * multiples / multiples.sum()
+            multiples = np.array([k % one == 0 for one in self.focus])
+            alike = np.mean(multiples / multiples.sum(axis=1, keepdims=True), axis=0)
+            weights = (1 - self.focus_share) * weights + self.focus_share * alike
         return np.asarray(weights)
 
     @cached_property
@@ -180,16 +181,15 @@ def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
     alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
     if data.final_alpha is not None:
         alpha += (data.final_alpha - alpha) * min(1.0, progress)
-    return ChosenGcd(operands, maximum, max_gcd, alpha, *focus_at(data, progress))
+    return ChosenGcd(operands, maximum, max_gcd, alpha, *focus_at(data, max_gcd, progress))
 
 
-def focus_at(data: DataSection, progress: float) -> tuple[tuple[int, ...], float]:
-    """What is in focus at some point of the training, a window of the list, and the share of the examples it has."""
-    listed = data.focused
+def focus_at(data: DataSection, max_gcd: int, progress: float) -> tuple[tuple[int, ...], float]:
+    """What is in focus at some point of the training, more and more of the list, and the share of the examples it has."""
+    listed = tuple(one for one in data.focused if one <= max_gcd)
     if not listed:
         return (), 0.0
+    more = max(0, len(listed) - FIRST_IN_FOCUS)
     share = DEFAULT_FOCUS_SHARE if data.focus_share is None else data.focus_share
-    steps = max(0, len(listed) - FOCUS_WINDOW) + 1
-    first = min(steps - 1, int(steps * progress / FOCUS_ARRIVES))
-    fading = min(1.0, max(0.0, (1 - progress) / (1 - FOCUS_ARRIVES)))
-    return listed[first:first + FOCUS_WINDOW], share * fading
+    fading = min(1.0, max(0.0, (1 - progress) / (1 - FOCUS_FADES)))
+    return listed[:FIRST_IN_FOCUS + int(more * min(1.0, progress / FOCUS_GROWN))], share * fading
