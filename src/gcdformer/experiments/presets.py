@@ -22,9 +22,9 @@ def fast() -> Config:
 
 
 def hour() -> Config:
-    """`fast` with 96 dimensions and every prime to 97 in focus: most GCD in an hour on two CPU cores."""
-    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,49,32,27,53,59,61,67,71,73,79,83,89,97", final_alpha=0.75,
-                          dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
+    """`fast` with 96 dimensions and a longer list in focus: most GCD in an hour on two CPU cores."""
+    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,49,32,27,53,59,61,67", final_alpha=0.75, dim=96, lr=1.5e-3,
+                          epoch_size=600_000, max_minutes=60)
 
 
 def demo() -> Config:
