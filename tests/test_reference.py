@@ -111,7 +111,9 @@ def test_weights_that_are_not_of_this_architecture_are_refused(tmp_path: Path) -
                "untied": ("decoder", "proj.weight", saved["decoder"]["proj.weight"] + 1, "not tied"),
                "no number": ("encoder", "embeddings.weight", saved["encoder"]["embeddings.weight"] / 0, "not all numbers"),
                "no weights": ("encoder", "embeddings.weight", "text", "something else than named weights"),
-               "rows missing": ("encoder", "embeddings.weight", torch.zeros(5, 8), "5 rows")}
+               "rows missing": ("encoder", "embeddings.weight", torch.zeros(5, 8), "5 rows"),
+               "a scalar": ("encoder", "embeddings.weight", torch.tensor(1.0), "a single number"),
+               "unequal": ("decoder", "layers.0.self_attention.k_lin.weight", torch.zeros(3), "do not fit together")}
     for name, (side, key, value, says) in changes.items():
         torch.save({**saved, side: {**saved[side], key: value}}, tmp_path / name)
         with pytest.raises(UserError, match=says):

@@ -235,8 +235,8 @@ def bad_reference(saved: dict[str, Any], rng: random.Random) -> bytes:
     name = rng.choice(list(side))
     match rng.randrange(6):
         case 0:
-            side[name] = rng.choice([torch.zeros(0), torch.zeros(3), side[name].long(), None, "x", side[name] / 0,
-                                     torch.sparse_coo_tensor(size=(2, 2)), torch.zeros(1).expand(2**40)])
+            side[name] = rng.choice([torch.zeros(0), torch.zeros(3), torch.tensor(1.0), side[name].long(), None, "x",
+                                     side[name] / 0, torch.sparse_coo_tensor(size=(2, 2)), torch.zeros(1).expand(2**40)])
         case 1:
             del side[name]
         case 2:

@@ -55,7 +55,13 @@ class Side:
 
     def stacked(self, theirs: list[str], ours: str) -> dict[str, Tensor]:
         """Several maps as one."""
-        return {f"{ours}.{part}": torch.cat([self.take(f"{name}.{part}") for name in theirs]) for part in ("weight", "bias")}
+        found = {part: [self.take(f"{name}.{part}") for name in theirs] for part in ("weight", "bias")}
+        for part, tensors in found.items():
+            if len({tensor.shape[1:] for tensor in tensors}) > 1:
+                shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
+                raise UserError(f"{self.source}: '{theirs[0]}.{part}' of its {self.name} and those beside it do not fit "
+                                f"together: {shapes}")
+        return {f"{ours}.{part}": torch.cat(tensors) for part, tensors in found.items()}
 
     def require_all_taken(self) -> None:
         left = sorted(set(self.weights) - self.taken)
@@ -107,6 +113,8 @@ def side_of(name: str, found: dict[Any, Any], path: Path) -> Side:
     for key, tensor in found.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             raise UserError(f"{path}: its {name} holds something else than named weights: '{str(key)[:50]}'")
+        if tensor.dim() == 0:
+            raise UserError(f"{path}: weights '{key[:100]}' of its {name} are a single number")
         if not is_plain(tensor) or not bool(torch.isfinite(tensor).all()):
             raise UserError(f"{path}: weights '{key[:100]}' of its {name} are not all numbers")
         weights[key.removeprefix("module.")] = tensor.detach().float()
