@@ -29,7 +29,7 @@ from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
 SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
-PINNED = {"fast": ("4", "b11aa8669ecf"), "paper": ("1", "97f30aae4b02")}
+PINNED = {"fast": ("4", "7e0fb0387d45"), "paper": ("1", "5564aedc342e")}
 
 
 @pytest.fixture(scope="module")
@@ -234,8 +234,10 @@ def test_the_page_shows_broken_rules_and_commands() -> None:
 
 @pytest.mark.parametrize("name", VERSIONS)
 def test_a_changed_preset_needs_a_new_version(name: str) -> None:
-    """If this fails, give the preset a new version in VERSIONS and write version and digest here."""
-    digest = hashlib.sha256(json.dumps(preset(name).identity(), sort_keys=True).encode()).hexdigest()[:12]
+    """If this fails, give the preset a new version in VERSIONS and write version and digest here. A field that a preset
+    leaves empty does not count, so that a new one changes no version."""
+    given = {leaf: value for leaf, value in preset(name).identity().items() if value is not None}
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]
     assert (VERSIONS[name], digest) == PINNED[name]
 
 
