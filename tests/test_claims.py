@@ -329,18 +329,3 @@ def test_command_measures_what_is_missing(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     (claim,) = json.loads(result.stdout)["claims"]
     assert claim["verdict"] == "undecided" and len(claim["evidence"][0]["runs"]) == 2 and claim["missing"] == []
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (["claims", "--only", "miture"], "unknown claim 'miture'"),
-    (["base_gcd", "--only", "mixture"], "--only names claims"),
-    (["claims", "--figures", "x"], "claims have none"),
-    (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),
-    (["claims", "--render", "x.md"], "leave the table out"),
-])
-def test_mistakes_are_told_in_one_line(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                       capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", *words]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1

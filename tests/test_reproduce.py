@@ -315,6 +315,11 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     (["--record", "nowhere"], "no such run folder"),
     (["base_gcd", "--render", "x.md"], "leave the table out"),
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
+    (["claims", "--only", "miture"], "unknown claim 'miture'"),
+    (["base_gcd", "--only", "mixture"], "--only names claims"),
+    (["claims", "--figures", "x"], "claims have none"),
+    (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),
+    (["claims", "--render", "x.md"], "leave the table out"),
 ])
 def test_mistakes_are_told_in_one_line(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                        capsys: pytest.CaptureFixture[str]) -> None:
