@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from gcdformer.errors import UserError
-from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once
+from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, farewell
 from gcdformer.version import __version__
 
 VERBS = {
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gcdformer: {where}: {one_line(error.strerror or str(error))}", file=sys.stderr)
         return 2
     except Interrupted as stop:
-        print(f"gcdformer: interrupted by {stop} while nothing was being trained; the same command goes on", file=sys.stderr)
+        print(farewell(str(stop)), file=sys.stderr)
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         print("gcdformer: interrupted", file=sys.stderr)

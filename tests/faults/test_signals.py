@@ -106,3 +106,36 @@ def test_a_signal_swallowed_by_a_finaliser_still_stops(number: signal.Signals) -
         assert thing is None
         with StopRequest() as stop:
             assert stop.received == number
+
+
+SWALLOWING = """
+import sys, time
+from gcdformer import cli
+from gcdformer.commands import train
+
+class Finalised:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)  # the handler runs, and raises, within this call
+
+def run(args):
+    Finalised()
+    time.sleep(60)  # the start of a training that takes its time
+
+train.run = run
+sys.exit(cli.main(["train", "--out", "nowhere"]))
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_swallowed_signal_ends_a_start_that_takes_its_time(number: signal.Signals) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SWALLOWING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 75
+    assert said.endswith(f"interrupted by {number.name} while nothing was being trained; the same command goes on\n")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,22 +14,44 @@ from typing import Any
 
 EXIT_INTERRUPTED = 75
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+GRACE = 1.0
+"""Seconds in which a verb that has nothing to save may unwind after a signal."""
 
 
 class Interrupted(BaseException):
     """A signal came while nothing was being trained."""
 
 
+def farewell(name: str) -> str:
+    """What a verb says that ends by a signal while nothing is being trained."""
+    return f"gcdformer: interrupted by {name} while nothing was being trained; the same command goes on"
+
+
 class EndAtOnce:
-    """A handler that raises `Interrupted`, and remembers the signal: an exception that comes within a callback of the
-    interpreter (a finaliser, a weak reference, an import of some library) is swallowed there."""
+    """A handler that raises `Interrupted`. An exception that comes within a callback of the interpreter (a finaliser, a weak
+    reference, an import of some library) is swallowed there, so the signal is remembered too, and the process ends after
+    `GRACE` seconds unless it has unwound, or a `StopRequest` has taken over, by then."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._end)
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
         raise Interrupted(self.received.name)
+
+    def over(self) -> None:
+        """No signal that came before ends the process any more."""
+        if self.received is not None and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        assert self.received is not None
+        os.write(2, f"{farewell(self.received.name)}\n".encode())
+        os._exit(EXIT_INTERRUPTED)
 
 
 @contextmanager
@@ -45,6 +68,7 @@ def ending_at_once() -> Iterator[None]:
     try:
         yield
     finally:
+        end.over()
         for name, handler in before.items():
             signal.signal(name, handler)
 
@@ -62,6 +86,7 @@ class StopRequest:
                 before = self._before[name] = signal.signal(name, self._handle)
                 if isinstance(before, EndAtOnce):
                     self.received = self.received or before.received
+                    before.over()
         except ValueError:
             pass  # not the main thread (a notebook's worker): signals stay as they are
         return self
