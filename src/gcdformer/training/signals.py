@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -34,19 +34,22 @@ class EndAtOnce:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self._alarm: Any = None
+        self._armed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number)
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self._end)
+        if hasattr(signal, "setitimer") and not self._armed:
+            self._alarm, self._armed = signal.signal(signal.SIGALRM, self._end), True
             signal.setitimer(signal.ITIMER_REAL, GRACE)
         raise Interrupted(self.received.name)
 
     def over(self) -> None:
         """No signal that came before ends the process any more."""
-        if self.received is not None and hasattr(signal, "setitimer"):
+        if self._armed:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.signal(signal.SIGALRM, self._alarm)
+            self._armed = False
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         assert self.received is not None
@@ -61,16 +64,16 @@ def ending_at_once() -> Iterator[None]:
     end = EndAtOnce()
     before: dict[signal.Signals, Any] = {}
     try:
-        for name in SIGNALS:
-            before[name] = signal.signal(name, end)
-    except ValueError:
-        pass  # not the main thread
-    try:
+        with suppress(ValueError):  # not the main thread
+            for name in SIGNALS:
+                before[name] = signal.signal(name, end)
         yield
     finally:
-        end.over()
-        for name, handler in before.items():
-            signal.signal(name, handler)
+        try:
+            for name, handler in before.items():
+                signal.signal(name, handler)
+        finally:
+            end.over()
 
 
 class StopRequest:
