@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,3 +40,18 @@ def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
         assert word in text, word
     assert "\x1b[1;32m" in drawn  # a correct GCD in green
     assert max(len(line) for line in text.replace("\r", "\n").split("\n")) <= 100
+
+
+def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
+    """As `gcdformer train … | head -n 1`, or a `tee` that dies."""
+    words = ["train", "--out", tmp_path / "run", "--base", 10, "--max", 1000, "--dim", 16, "--heads", 2, "--batch-size", 16,
+             "--epoch-size", 640, "--test-size", 1000, "--max-epochs", 4, "--threads", 1, "--operands", "uniform"]
+    process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    with process:
+        assert process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 0 and said == "gcdformer: nobody reads the output any more; going on without it\n"
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 4

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gcdformer.experiments.plan import Planned
 from gcdformer.experiments.trial import read_progress
-from gcdformer.training.view import clock
+from gcdformer.training.view import clock, say_line
 
 STYLES = {"finished": "green", "running": "bold", "diverged": "red", "failed": "red", "stopped": "yellow"}
 
@@ -92,7 +92,7 @@ class PlainBoard(Board):
         self.file = file or sys.stdout
 
     def say(self, text: str) -> None:
-        print(text, file=self.file, flush=True)
+        say_line(text, self.file)
 
     def note(self, message: str) -> None:
         self.say(f"note: {message}")

@@ -35,6 +35,15 @@ from gcdformer.runs.metrics import Line
 LOG = logging.getLogger("gcdformer")
 
 
+def say_line(text: str, file: IO[str]) -> None:
+    """Print a line at once. If its reader has gone, say so where warnings go, and let what is going on go on."""
+    try:
+        print(text, file=file, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+        LOG.warning("gcdformer: nobody reads the output any more; going on without it")
+
+
 class View:
     """Shows nothing but warnings; the base of those that do."""
 
@@ -82,7 +91,7 @@ class PlainView(View):
         self.file = file or sys.stdout
 
     def say(self, text: str) -> None:
-        print(text, file=self.file, flush=True)
+        say_line(text, self.file)
 
     def note(self, message: str) -> None:
         self.say(f"note: {message}")
