@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from gcdformer.commands.options import in_window
+from gcdformer.errors import UserError
 from gcdformer.report.figures import SERIES, STYLE, save
 
 CURVES: dict[str, tuple[str, list[int]]] = {
@@ -37,7 +38,7 @@ def measure_curves(seconds: float, flags: list[str]) -> dict[str, list[dict[str,
         command = [sys.executable, "-m", "gcdformer", "bench", "--json", "--seconds", str(seconds), *flags, flag, str(value)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command[2:])} ended with {done.returncode}: {done.stderr[-500:]}")
+            raise UserError(f"{flag} {value}: {' '.join(command[2:])} ended with {done.returncode}: {done.stderr[-500:]}")
         found[curve].append({"value": value} | json.loads(done.stdout))
     return found
 
