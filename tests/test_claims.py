@@ -16,7 +16,8 @@ from gcdformer.evaluation import PredictionTable
 from gcdformer.experiments.paper import Experiment, experiments
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
-from gcdformer.experiments.paper.claims import ALL, FEW, MOST, PAIRS, claim_verdicts, claims_table, judge
+from gcdformer.experiments.paper.claims import ALL, FEW, MOST, claim_verdicts, claims_table, judge
+from gcdformer.experiments.paper.contrasts import PAIRS
 from gcdformer.experiments.paper.entry import Entry, compress, pack
 from gcdformer.experiments.paper.grokking import GROKKED
 from gcdformer.experiments.paper.ledger import ledger_entries

@@ -2,23 +2,24 @@
 
 A claim is in our words. Its verdict is read from measured runs and trains nothing: it holds, does not hold, is undecided
 (the runs there are do not tell), or is not measured; then the missing experiments are named. What is looked at in a run is
-in `observations`, what makes a comparison fair in `pairing`.
+in `observations`, which runs are asked in `contrasts`, what makes a comparison fair in `pairing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import CLAIMS, TABLES, experiments
+from gcdformer.experiments.paper import CLAIMS
 from gcdformer.experiments.paper import observations as look
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
+from gcdformer.experiments.paper.contrasts import PAIRS, has_three_digits, is_uniform, tells_of_divisors
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.ledger import is_current
-from gcdformer.experiments.paper.pairing import Contrast, Observation, Observe, over_pairs, over_runs
+from gcdformer.experiments.paper.pairing import Observation, Observe, over_pairs, over_runs
 from gcdformer.experiments.paper.rational import TASKS, fraction
 from gcdformer.experiments.paper.scaling import DEPTHS, DIMS, deep, one_layer
 from gcdformer.experiments.paper.table import Experiment, Table
@@ -51,49 +52,6 @@ class Claim:
         return f"gcdformer reproduce {CLAIMS} --only {self.name} --max-epochs {EPOCHS}"
 
 
-def is_plain(one: Experiment) -> bool:
-    """The gcd in the preset's own model and batches."""
-    return one.task == "gcd" and not one.model and not one.batch_size
-
-
-def contrasts() -> dict[str, list[Contrast]]:
-    """The pairs of experiments that differ in one thing, by that thing; the second is the one that a claim is about."""
-    known = list(experiments().values())
-    plain = [one for one in known if is_plain(one)]
-    sizes = [one for name in ("small_dims", "deep_models") for one in TABLES[name].experiments() if one.model]
-    return {
-        "operands": [(replace(one, operands="uniform"), one) for one in plain
-                     if one.operands == "log-uniform" and one.outcomes in ("natural", "log-uniform")],
-        "outcomes": [(replace(one, outcomes="natural"), one) for one in plain
-                     if one.outcomes == "log-uniform" and one.max_gcd is None],
-        "uniform": [(replace(one, outcomes=law), one) for one in plain if one.outcomes == "uniform"
-                    for law in ("natural", "log-uniform")],
-        "sizes": [(one.natural, one) for one in dict.fromkeys(sizes)],
-        "batches": [(replace(one, batch_size=256), one) for one in known if one.batch_size == 64],
-        "tasks": [(replace(one, task="addition"), one) for one in known if one.task == "comparison"],
-    }
-
-
-def tells_of_divisors(entry: Entry) -> bool:
-    """Any run of the gcd but for uniform outcomes, under which the correct GCD come and go."""
-    return entry.config.task.task == "gcd" and entry.config.data.outcomes != "uniform"
-
-
-def is_natural(entry: Entry) -> bool:
-    """Uniform operands, natural outcomes or the mixture."""
-    data = entry.config.data
-    return tells_of_divisors(entry) and data.operands == "uniform" and data.outcomes in ("natural", "mixture")
-
-
-def has_three_digits(entry: Entry) -> bool:
-    """Natural runs in the two composite bases in which operands have three digits, so that the last two do not tell all."""
-    return is_natural(entry) and entry.config.task.base in (210, 420)
-
-
-def is_uniform(entry: Entry) -> bool:
-    return entry.config.task.task == "gcd" and entry.config.data.outcomes == "uniform"
-
-
 def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 30, 1000, 2023)) -> tuple[Experiment, ...]:
     return tuple(make(base) for base in bases for make in makers)
 
@@ -103,7 +61,6 @@ def balanced(base: int) -> Experiment:
     return Experiment(base, outcomes="log-uniform")
 
 
-PAIRS = contrasts()
 MORE = "more correct GCD after the same examples; as many do not count"
 ALL: dict[str, Claim] = {claim.name: claim for claim in (
     Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",
