@@ -9,6 +9,9 @@ from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.pairing import Contrast
 from gcdformer.experiments.paper.table import Experiment
 
+LARGE = 1000
+"""Least base for which the paper says that uniform outcomes end determinism; in base 10 predictions stay mostly single."""
+
 
 def is_plain(one: Experiment) -> bool:
     """The gcd in the preset's own model and batches."""
@@ -25,8 +28,8 @@ def contrasts() -> dict[str, list[Contrast]]:
                      if one.operands == "log-uniform" and one.outcomes in ("natural", "log-uniform")],
         "outcomes": [(replace(one, outcomes="natural"), one) for one in plain
                      if one.outcomes == "log-uniform" and one.max_gcd is None],
-        "uniform": [(replace(one, outcomes=law), one) for one in plain if one.outcomes == "uniform"
-                    for law in ("natural", "log-uniform")],
+        "uniform": [(one.natural, one) for one in plain
+                    if one.outcomes == "uniform" and one.operands == "uniform" and one.base >= LARGE],
         "sizes": [(one.natural, one) for one in dict.fromkeys(sizes)],
         "batches": [(replace(one, batch_size=256), one) for one in known if one.batch_size == 64],
         "tasks": [(replace(one, task="addition"), one) for one in known if one.task == "comparison"],
