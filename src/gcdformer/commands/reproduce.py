@@ -20,7 +20,7 @@ from gcdformer.commands.options import (
 )
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import CLAIMS, TABLES, find_table
+from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
 from gcdformer.experiments.paper.table import REASONS, Note, Table
 from gcdformer.experiments.presets import VERSIONS, preset
 
@@ -39,10 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these")
     parser.add_argument("--bases", metavar="B,B", help="only these bases")
     parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
-                        help="runs of each experiment; the best counts, as in the paper (default: 1)")
+                        help="runs of each experiment; the best counts, as in the paper; for claims each seed adds a pair "
+                        "of runs instead (default: 1)")
     parser.add_argument("--minutes", type=number, metavar="T", help="minutes of a run (default: the preset's)")
     parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
-                        help="epochs of a run, in place of minutes")
+                        help=f"epochs of a run, in place of minutes (default for claims: {CLAIM_EPOCHS}, so that both runs "
+                        "of a pair see the same examples)")
     parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
     parser.add_argument("--out", type=run_path, default=runs_folder() / "reproduce", metavar="DIR",
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
@@ -73,9 +75,10 @@ def run(args: argparse.Namespace) -> int:
     if args.table is None:
         return list_tables(args)
     if args.table == CLAIMS:
+        from gcdformer.commands.reproduce_claims import epochs_of_claims, table_of_claims
         from gcdformer.commands.reproduce_claims import show_claims as show
-        from gcdformer.commands.reproduce_claims import table_of_claims
         table = table_of_claims(args)
+        args.max_epochs = epochs_of_claims(args)
     else:
         table, show = find_table(args.table), show_table
     code = 0

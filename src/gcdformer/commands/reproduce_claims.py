@@ -7,6 +7,7 @@ import argparse
 from gcdformer.commands.options import print_json
 from gcdformer.commands.reproduce import chosen_bases, known_entries, write_extras
 from gcdformer.commands.reproduce_view import tell_claims
+from gcdformer.experiments.paper import CLAIM_EPOCHS
 from gcdformer.experiments.paper.claims import Claim, claim_verdicts, claims_table, find_claims
 from gcdformer.experiments.paper.compare import run_facts
 from gcdformer.experiments.paper.table import Table
@@ -19,6 +20,13 @@ def chosen_claims(args: argparse.Namespace) -> list[Claim]:
 def table_of_claims(args: argparse.Namespace) -> Table:
     """What has to be trained for the claims that were chosen."""
     return claims_table(chosen_claims(args))
+
+
+def epochs_of_claims(args: argparse.Namespace) -> int | None:
+    """Epochs of a run if no budget is given; the published recipe, which needs hundreds, has no such default."""
+    if args.minutes is not None or args.max_epochs is not None or args.preset == "paper":
+        return None if args.max_epochs is None else int(args.max_epochs)
+    return CLAIM_EPOCHS
 
 
 def show_claims(args: argparse.Namespace, table: Table) -> None:

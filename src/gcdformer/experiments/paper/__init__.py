@@ -6,10 +6,12 @@ from gcdformer.errors import UserError
 from gcdformer.experiments.paper import base, benford, grokking, predictions, rational, scaling, uniform
 from gcdformer.experiments.paper.table import Cell, Experiment, Measure, Note, Table
 
-__all__ = ["CLAIMS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
+__all__ = ["CLAIMS", "CLAIM_EPOCHS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
 
 CLAIMS = "claims"
 """Stands in the place of a table's name for the claims of the paper."""
+CLAIM_EPOCHS = 10
+"""Budget of a run that decides claims: epochs and not minutes, so that both runs of a pair see the same examples."""
 MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
 TABLES: dict[str, Table] = {table.name: table for module in MODULES for table in module.TABLES}
 

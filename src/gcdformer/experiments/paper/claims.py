@@ -1,35 +1,53 @@
 """The paper's claims as data, each with the runs that decide it and a verdict from the ledger.
 
 A claim is in our words. Its verdict is read from measured runs and trains nothing: it holds, does not hold, is undecided
-(the runs there are do not tell), or is not measured; then the missing experiments are named. What is looked at in a run is
-in `observations`, what makes a comparison fair in `pairing`.
+(the runs there are do not tell, or no more than chance), or is not measured. Missing experiments are named in any case.
+What is looked at in a run is in `observations` and `steps`, which runs are asked in `contrasts`, what makes a comparison
+fair in `pairing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
+
+from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import CLAIMS, TABLES, experiments
+from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper import observations as look
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
+from gcdformer.experiments.paper.contrasts import LARGE, PAIRS, has_three_digits, is_uniform, tells_of_divisors
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.ledger import is_current
-from gcdformer.experiments.paper.pairing import Contrast, Observation, Observe, over_pairs, over_runs
+from gcdformer.experiments.paper.pairing import (
+    AT_THE_END,
+    Chance,
+    Observation,
+    Observe,
+    over_pairs,
+    over_runs,
+)
 from gcdformer.experiments.paper.rational import TASKS, fraction
 from gcdformer.experiments.paper.scaling import DEPTHS, DIMS, deep, one_layer
+from gcdformer.experiments.paper.steps import WITHIN, follow_by_chance, products_follow
 from gcdformer.experiments.paper.table import Experiment, Table
 from gcdformer.experiments.paper.uniform import UNI_10, UNI_1000
+from gcdformer.numbers.random import Purpose, block_generator
 
 MOST = 0.75
 """Share of the times that makes a claim hold: half way between a coin and a law without exception."""
 FEW = 10
 """Least count where many small things are counted in one run, primes or products: fewer are soon in order by chance."""
-EPOCHS = 30
-"""Budget of the command that measures a claim: epochs and not minutes, so that both runs of a pair see the same examples."""
+PAIRS_NEEDED = 3
+"""Least count of pairs of runs, where bases and seeds make several: one pair may be an accident."""
+LONGER = 3
+"""How many times longer the runs should be if those of the usual budget are all there and do not tell."""
+PROBLEM = {leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model")}
+"""What makes an experiment: a run that was recorded for one and differs in these decides nothing."""
 Status = Literal["holds", "does not hold", "undecided", "not measured"]
 
 
@@ -44,54 +62,9 @@ class Claim:
     rule: str
     experiments: tuple[Experiment, ...]
     observe: Observe
-    least: int = 1
-
-    @property
-    def command(self) -> str:
-        return f"gcdformer reproduce {CLAIMS} --only {self.name} --max-epochs {EPOCHS}"
-
-
-def is_plain(one: Experiment) -> bool:
-    """The gcd in the preset's own model and batches."""
-    return one.task == "gcd" and not one.model and not one.batch_size
-
-
-def contrasts() -> dict[str, list[Contrast]]:
-    """The pairs of experiments that differ in one thing, by that thing; the second is the one that a claim is about."""
-    known = list(experiments().values())
-    plain = [one for one in known if is_plain(one)]
-    sizes = [one for name in ("small_dims", "deep_models") for one in TABLES[name].experiments() if one.model]
-    return {
-        "operands": [(replace(one, operands="uniform"), one) for one in plain
-                     if one.operands == "log-uniform" and one.outcomes in ("natural", "log-uniform")],
-        "outcomes": [(replace(one, outcomes="natural"), one) for one in plain
-                     if one.outcomes == "log-uniform" and one.max_gcd is None],
-        "uniform": [(replace(one, outcomes=law), one) for one in plain if one.outcomes == "uniform"
-                    for law in ("natural", "log-uniform")],
-        "sizes": [(one.natural, one) for one in dict.fromkeys(sizes)],
-        "batches": [(replace(one, batch_size=256), one) for one in known if one.batch_size == 64],
-        "tasks": [(replace(one, task="addition"), one) for one in known if one.task == "comparison"],
-    }
-
-
-def tells_of_divisors(entry: Entry) -> bool:
-    """Any run of the gcd but for uniform outcomes, under which the correct GCD come and go."""
-    return entry.config.task.task == "gcd" and entry.config.data.outcomes != "uniform"
-
-
-def is_natural(entry: Entry) -> bool:
-    """Uniform operands, natural outcomes or the mixture."""
-    data = entry.config.data
-    return tells_of_divisors(entry) and data.operands == "uniform" and data.outcomes in ("natural", "mixture")
-
-
-def has_three_digits(entry: Entry) -> bool:
-    """Natural runs in the two composite bases in which operands have three digits, so that the last two do not tell all."""
-    return is_natural(entry) and entry.config.task.base in (210, 420)
-
-
-def is_uniform(entry: Entry) -> bool:
-    return entry.config.task.task == "gcd" and entry.config.data.outcomes == "uniform"
+    least: int
+    chance: Callable[[list[Entry], np.random.Generator], Chance] | None = None
+    """How often it would be as claimed by chance, where that is often."""
 
 
 def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 30, 1000, 2023)) -> tuple[Experiment, ...]:
@@ -103,32 +76,45 @@ def balanced(base: int) -> Experiment:
     return Experiment(base, outcomes="log-uniform")
 
 
-PAIRS = contrasts()
+def uniform(base: int) -> Experiment:
+    """Uniform operands and outcomes."""
+    return Experiment(base, outcomes="uniform")
+
+
+def narrow(base: int) -> Experiment:
+    """One layer of 32 dimensions."""
+    return one_layer(base, list(DIMS).index(32))
+
+
 MORE = "more correct GCD after the same examples; as many do not count"
 ALL: dict[str, Claim] = {claim.name: claim for claim in (
     Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",
-          "numbers of correct GCD", "reached in fewer examples with the mixture",
+          "steps", "reached in fewer examples with the mixture; numbers of correct GCD that come together are one step",
           (Experiment(30), MIXTURE_30), over_pairs([(Experiment(30), MIXTURE_30)], look.sooner), least=3),
     Claim("log-operands", "Log-uniform operands teach more GCD than uniform ones.", "pairs of runs", MORE,
-          for_bases(Experiment, benford), over_pairs(PAIRS["operands"], look.more_correct)),
+          for_bases(Experiment, benford), over_pairs(PAIRS["operands"], look.more_correct), PAIRS_NEEDED),
     Claim("log-outcomes", "Log-uniform outcomes teach more GCD than natural ones.", "pairs of runs", MORE,
-          for_bases(Experiment, balanced, benford, inverse), over_pairs(PAIRS["outcomes"], look.more_correct)),
-    Claim("determinism", "Uniform outcomes end the rule that every GCD has one prediction.", "pairs of runs",
-          f"over {look.SPLIT_GCDS} in 100 more k without a prediction for nine tenths of their pairs",
-          (UNI_10, UNI_1000, *for_bases(Experiment, balanced, bases=(10, 1000))),
-          over_pairs(PAIRS["uniform"], look.more_split)),
+          for_bases(Experiment, balanced, benford, inverse), over_pairs(PAIRS["outcomes"], look.more_correct), PAIRS_NEEDED),
+    Claim("determinism", "In large bases, uniform outcomes end the rule that every GCD has one prediction.", "pairs of runs",
+          f"over {look.SPLIT_GCDS} in 100 more k without a prediction for nine tenths of their pairs than with natural "
+          f"outcomes, at the ends of runs whose budgets differ by {AT_THE_END - 1:.0%} at most",
+          for_bases(Experiment, uniform, bases=(LARGE, 2023, 2401)),
+          over_pairs(PAIRS["uniform"], look.more_split, AT_THE_END), PAIRS_NEEDED),
     Claim("model-size", "The size of the model hardly matters.", "pairs of runs",
-          f"accuracy within {look.SIZE_POINTS:g} points of the preset's own model after the same examples",
-          (Experiment(30), one_layer(30, list(DIMS).index(32)), one_layer(30, list(DIMS).index(128)),
-           deep(30, list(DEPTHS).index((6, 6)))), over_pairs(PAIRS["sizes"], look.as_accurate)),
+          f"accuracy within {look.SIZE_POINTS:g} points of the preset's own model after the same examples, where the better "
+          f"one gained over always answering 1 more than that, and {look.HALF:.0%} of what the rules gain; a model wider "
+          "than the preset's has a learning rate that is lower by as much",
+          (*(make(base) for base in (10, 30) for make in (Experiment, narrow)), one_layer(30, list(DIMS).index(128)),
+           deep(30, list(DEPTHS).index((6, 6)))), over_pairs(PAIRS["sizes"], look.as_accurate), PAIRS_NEEDED),
     Claim("batch-size", "The batch size hardly matters.", "pairs of runs",
-          f"at most {look.BATCH_GCDS} correct GCD between batches of 64 and of 256 after the same examples",
+          f"at most {look.BATCH_GCDS} correct GCD between batches of 64 and of 256 after the same examples, where one "
+          f"of them has more than {look.ENOUGH_GCDS}",
           tuple(batch(base, column) for base in (30, 1000) for column in range(4)),
-          over_pairs(PAIRS["batches"], look.as_many_correct)),
+          over_pairs(PAIRS["batches"], look.as_many_correct), PAIRS_NEEDED),
     Claim("fractions", "Comparing two fractions is learned, adding them is not.", "pairs of runs",
           f"at least {look.LEARNED:g} % of comparisons right, and at most {look.NOT_LEARNED:g} % of sums",
-          tuple(fraction(10, 2 * TASKS.index(task)) for task in ("comparison", "addition")),
-          over_pairs(PAIRS["tasks"], look.only_comparison)),
+          tuple(fraction(10, 2 * TASKS.index(task) + power) for power in (0, 1) for task in ("comparison", "addition")),
+          over_pairs(PAIRS["tasks"], look.only_comparison), least=2),
     Claim("primes-in-order", "Small primes that do not divide the base are learned roughly in their order.",
           "pairs of primes", "the smaller learned first; in the same evaluation does not count",
           for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(tells_of_divisors, look.primes_in_order), least=FEW),
@@ -137,10 +123,12 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           for_bases(Experiment, bases=(210, 420)), over_runs(has_three_digits, look.visible_first), least=3),
     Claim("classes", "Under uniform outcomes the classes stay, while the elements that are predicted for them change.",
           "runs", f"{look.STABLE:.0%} of the classes stay from one evaluation to the next, and {look.CHANGING:.0%} of those "
-          "change their prediction", (UNI_10, UNI_1000), over_runs(is_uniform, look.stable_classes)),
+          f"change their prediction; with {look.LEAST_CLASSES} classes or more at the end", (UNI_10, UNI_1000),
+          over_runs(is_uniform, look.stable_classes), least=2),
     Claim("steps", "The steps of learning come with a prime power, which brings its products with all that is known.",
-          "products", f"learned within {look.WITHIN} epochs of the last of their prime powers",
-          for_bases(Experiment, bases=(30, 210)), over_runs(tells_of_divisors, look.products_follow), least=FEW),
+          "products", f"learned within {WITHIN} epochs of the last of their prime powers, more often than if the products "
+          "of a run exchange their times", for_bases(Experiment, bases=(30, 210)),
+          over_runs(tells_of_divisors, products_follow), FEW, follow_by_chance),
 )}
 
 
@@ -167,6 +155,7 @@ class Verdict:
     observations: tuple[Observation, ...]
     missing: tuple[str, ...]
     """Of the claim's own experiments those without a run in the newest recipe."""
+    chance: Chance | None = None
 
     @property
     def held(self) -> int:
@@ -182,33 +171,54 @@ class Verdict:
             return "not measured"
         if self.of < self.claim.least:
             return "undecided"
-        return "holds" if self.held >= MOST * self.of else "does not hold"
+        if self.held < MOST * self.of:
+            return "does not hold"
+        return "undecided" if self.by_chance else "holds"
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether chance does as well, in more than five shuffles of 100."""
+        return self.chance is not None and self.held / self.of <= self.chance.most
 
     @property
     def told(self) -> str:
         """The count in words, or what is missing."""
         if self.status == "not measured":
             return f"missing: {', '.join(self.missing)}" if self.missing else "the runs there are make no fair pair"
-        fewer = f", fewer than {self.claim.least}" if self.status == "undecided" else ""
-        return f"{self.held} of {self.of} {self.claim.unit}{fewer}"
+        fewer = f", fewer than {self.claim.least}" if self.of < self.claim.least else ""
+        told = f"{self.held} of {self.of} {self.claim.unit}{fewer}"
+        if self.chance is None or not self.of:
+            return told
+        percent = [f"{100 * share:.0f} %" for share in (self.held / self.of, self.chance.mean, self.chance.most)]
+        return f"{told} ({percent[0]}; by chance {percent[1]}, in 95 shuffles of 100 at most {percent[2]})"
+
+    @property
+    def command(self) -> str:
+        """Measures what is missing; if nothing is, longer runs."""
+        longer = "" if self.missing else f" --max-epochs {LONGER * CLAIM_EPOCHS}"
+        return f"gcdformer reproduce {CLAIMS} --only {self.claim.name}{longer}"
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.claim.name, "statement": self.claim.statement, "verdict": self.status, "held": self.held,
-                "of": self.of, "unit": self.claim.unit, "rule": self.claim.rule, "told": self.told,
+                "of": self.of, "least": self.claim.least, "unit": self.claim.unit, "rule": self.claim.rule,
+                "told": self.told, "chance": asdict(self.chance) if self.chance else None,
                 "evidence": [{"where": one.where, "held": one.finding.held, "of": one.finding.of, "told": one.finding.told,
                               "recipe": one.runs[0].recipe, "current": one.current, "runs": [run.name for run in one.runs]}
                              for one in self.observations],
-                "missing": list(self.missing), "command": self.claim.command}
+                "missing": list(self.missing), "command": self.command}
 
 
 def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
     """A verdict from measured runs; older recipes only count where no run of the newest tells anything."""
-    known = list(entries)
+    known = [entry for entry in entries if not PROBLEM & entry.facts["changed"].keys()]
     found = claim.observe(known)
-    newest = [one for one in found if one.current]
+    if any(one.current and one.finding.of for one in found):
+        found = [one for one in found if one.current]
     have = {name for entry in known if is_current(entry) for name in entry.experiments}
     missing = tuple(one.name for one in claim.experiments if one.name not in have)
-    return Verdict(claim, tuple(newest or found), missing)
+    telling = [run for one in found if one.finding.of for run in one.runs]
+    chance = claim.chance(telling, block_generator(0, Purpose.CHECKS, 0)) if claim.chance and telling else None
+    return Verdict(claim, tuple(found), missing, chance)
 
 
 def claim_verdicts(entries: Iterable[Entry], names: Iterable[str] | None = None, *, preset: str | None = None,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gcdformer.experiments.paper import CLAIMS
+from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper.claims import claim_verdicts
 from gcdformer.experiments.paper.compare import count_tables, millions, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry
@@ -29,9 +29,9 @@ COLLAPSED = ("prediction", "frequency", "share")
 LONGEST_LIST = 12
 LONGEST_EVIDENCE = 40
 CLAIMS_HEAD = f"""What the paper claims, in our words, and what the measured runs say of it. A comparison pairs runs that
-differ in one thing, of the same recipe and seed, and reads both after the same number of examples; a claim holds if that is
-so three times of four.
-`gcdformer reproduce {CLAIMS}` measures what is missing."""
+differ in one thing, of the same recipe and seed and of like budgets, and reads both after the same number of examples unless
+it says otherwise. A claim holds if that is so three times of four, and is undecided if it was counted less often than asked.
+`gcdformer reproduce {CLAIMS}` measures what is missing, {CLAIM_EPOCHS} epochs a run."""
 
 
 def render(entries: list[Entry]) -> str:
@@ -61,23 +61,24 @@ def claims_section(claims: list[dict[str, Any]]) -> str:
             for claim in claims]
     parts = [f"## {CLAIMS.title()}", "", CLAIMS_HEAD, "", markdown(["claim", "verdict", "as claimed"], rows)]
     for claim in claims:
-        parts += ["", f"**{claim['name']}**: {claim['verdict']}. Counted: {claim['unit']}, {claim['rule']}.", "",
+        parts += ["", f"**{claim['name']}**: {claim['verdict']}. Counted, at least {claim['least']}: "
+                  f"{claim['unit']}, {claim['rule']}.", "",
                   *evidence_lines(claim)]
     return "\n".join(parts)
 
 
 def evidence_lines(claim: dict[str, Any]) -> list[str]:
-    """What each run or pair says; what is missing and how to measure it, if nothing is decided."""
+    """What each run or pair says; what is missing, also if it is decided without; how to measure what decides it."""
     found = claim["evidence"]
     lines = [f"- {one['where']}: {one['told']}" + ("" if one["current"] else f" (an older recipe, {one['recipe']})")
              + f". Runs: {', '.join(f'`{name}`' for name in one['runs'])}" for one in found[:LONGEST_EVIDENCE]]
     if len(found) > LONGEST_EVIDENCE:
         lines.append(f"- and {len(found) - LONGEST_EVIDENCE} more.")
-    if claim["verdict"] in ("undecided", "not measured"):
-        if claim["missing"]:
-            lines.append(f"- Missing: {', '.join(claim['missing'])}.")
-        elif not found:
-            lines.append(f"- {claim['told']}.")
+    if claim["missing"]:
+        lines.append(f"- Missing: {', '.join(claim['missing'])}.")
+    elif not found:
+        lines.append(f"- {claim['told']}.")
+    if claim["missing"] or claim["verdict"] in ("undecided", "not measured"):
         lines.append(f"- To measure: `{claim['command']}`")
     return lines
 

@@ -10,13 +10,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.ledger import is_current
 from gcdformer.experiments.paper.table import Experiment
 
-MOST_UNLIKE = 2.0
-"""Budgets that differ by more are not compared: cut at half of its horizon, a cosine schedule still has half of its rate, so
-what is read there is a model that has not settled."""
+MOST_UNLIKE = 1.2
+"""Budgets that differ by more are not compared: before its horizon a cosine schedule still has a part of its rate (half at
+half of it, a twelfth at five sixths), so the longer run would be read before it has settled."""
+AT_THE_END = 1.1
+"""The same for what is kept of the last evaluation only: then both runs are read at their ends."""
 ROUNDING = 1.01
 
 Contrast = tuple[Experiment, Experiment]
@@ -30,6 +35,18 @@ class Finding:
     held: int
     of: int
     told: str
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The share that is reached by chance: on average, and the most in 95 shuffles of 100."""
+
+    mean: float
+    most: float
+
+    @classmethod
+    def of(cls, shares: npt.NDArray[np.float64]) -> Chance:
+        return cls(float(shares.mean()), float(np.quantile(shares, 0.95, method="higher")))
 
 
 @dataclass(frozen=True)
@@ -49,15 +66,16 @@ class Observation:
 Observe = Callable[[list[Entry]], list[Observation]]
 
 
-def over_pairs(contrasts: Iterable[Contrast], judge: Callable[[Entry, Entry], Finding]) -> Observe:
-    """One observation for each fair pair of runs of each contrast."""
+def over_pairs(contrasts: Iterable[Contrast], judge: Callable[[Entry, Entry], Finding], most: float = MOST_UNLIKE
+               ) -> Observe:
+    """One observation for each fair pair of runs of each contrast; `most` is the factor by which budgets may differ."""
     listed = list(contrasts)
 
     def observe(entries: list[Entry]) -> list[Observation]:
         found: list[Observation] = []
         for one, other in listed:
             pairs = pair_runs(entries, one, other)
-            fair = [pair for pair in pairs if unlike(*pair) <= MOST_UNLIKE]
+            fair = [pair for pair in pairs if unlike(*pair) <= most]
             found += [Observation(place(other, pair[1]), judge(*pair), pair) for pair in fair]
             found += [Observation(place(other, pair[1]), not_compared(*pair), pair) for pair in pairs if not fair]
         return found
