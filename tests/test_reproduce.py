@@ -26,6 +26,7 @@ from gcdformer.experiments.reproduce import RECORDED, Recipe, make_trials, mark_
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
+from gcdformer.lab.paper import cell_row
 from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
@@ -217,6 +218,7 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     assert "30: measured as outcomes mixture (`other`)." in reasons(table)
     (figure,) = reproduction_tables([other], names=["learning_curves"])
     assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
+    assert cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))["why"].startswith("measured as outcomes mix")
     (table,) = reproduction_tables([true], names=["base_gcd"])
     assert not any("measured as" in line for line in reasons(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
