@@ -218,7 +218,8 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     assert "30: measured as outcomes mixture (`other`)." in reasons(table)
     (figure,) = reproduction_tables([other], names=["learning_curves"])
     assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
-    assert cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))["why"].startswith("measured as outcomes mix")
+    shown = cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))
+    assert shown["why"].startswith("measured as outcomes mixture")
     (table,) = reproduction_tables([true], names=["base_gcd"])
     assert not any("measured as" in line for line in reasons(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
@@ -236,6 +237,7 @@ def test_what_is_in_the_ledger_counts_as_measured() -> None:
     assert statuses(recipe, entry) == ["missing", RECORDED]
     old = Entry("old", entry.facts | {"preset_version": "0"})
     elsewhere = Entry("elsewhere", entry.facts | {"experiments": ["base-30"]})
+    assert statuses(recipe, entry, elsewhere) == ["missing", RECORDED]
     for asked, have in ((recipe, old), (recipe, elsewhere), (Recipe("fast", epochs=99), entry),
                         (Recipe("fast", epochs=100, changed={"lr": 0.1}), entry)):
         assert statuses(asked, have) == ["missing", "missing"]

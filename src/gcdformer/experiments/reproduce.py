@@ -79,10 +79,12 @@ def make_plan(trials: list[Trial], recipe: Recipe, out: Path) -> list[Planned]:
 
 def mark_recorded(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[Entry]) -> None:
     """What is missing but in the ledger, in the same recipe and seed and for the same experiments, gets that status."""
-    known = {(recipe_key(entry), entry.config.training.seed): entry for entry in entries}
+    known: dict[tuple[str, int], set[str]] = {}
+    for entry in entries:
+        known.setdefault((recipe_key(entry), entry.config.training.seed), set()).update(entry.experiments)
     for one in planned:
         key = recipe_key_of(one.config, recipe.preset, recipe.version), one.config.training.seed
-        if not one.over and key in known and set(served(one.config, recipe.preset)[0]) <= set(known[key].experiments):
+        if not one.over and key in known and set(served(one.config, recipe.preset)[0]) <= known[key]:
             one.status = RECORDED
 
 
