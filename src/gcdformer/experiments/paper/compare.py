@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from math import sqrt
 from typing import Any
 
 from gcdformer.config import ModelSection
@@ -105,7 +106,7 @@ def tolerance(cell: Cell, published: float) -> float:
     usual = TOLERANCE.get(cell.measure.kind, 0)
     if cell.measure.kind != "accuracy" or cell.experiment.task == "gcd":
         return usual
-    error = (published * (100 - published) / TESTED) ** 0.5
+    error = sqrt(published * (100 - published) / TESTED)
     return min(usual, max(4 * error, 0.05 if published >= 1 else 0.02))
 
 
