@@ -43,6 +43,8 @@ def column(table: str, name: str) -> dict[str, object]:
 def test_every_table_and_figure_is_there() -> None:
     assert set(SHAPES) | FIGURES == set(TABLES)
     assert find_table("tab:base_gcd") is TABLES["base_gcd"]
+    with pytest.raises(UserError, match="label of logu_loss_natural and of logu_loss_inverse"):
+        find_table("fig:logu_loss")
     with pytest.raises(UserError, match="unknown table 'base_gdc'"):
         find_table("base_gdc")
 
@@ -90,6 +92,16 @@ def test_tables_that_repeat_others_agree() -> None:
             assert value(table, row, balanced) == value("benford_inverse", row, "correct GCD")
     counts = column("grokking_inverse", "natural")
     assert all(counts[base] == count for base, count in column("grokking_uni5", "natural").items())
+
+
+def test_budgets_are_as_published() -> None:
+    batches = TABLES["ablation_batch64"]
+    assert {(cell.column[-8:], batches.epochs_of(cell)) for cell in batches.cells} == {("batch 64", 800), ("atch 256", 1300)}
+    reached = TABLES["mix"].cells[0]
+    assert TABLES["mix"].epochs_of(reached) == reached.published == 30
+    assert TABLES["pred_uni10"].best_of == 1 and TABLES["uniacc"].best_of == 3
+    bases = [base for base, *_ in GROKKED]
+    assert (len(bases), len(set(bases)), TABLES["grokking_det"].note) == (17, 16, None), "one base has two rows"
 
 
 def differences(pairs: list[tuple[str, object, object]]) -> set[str]:

@@ -18,18 +18,23 @@ from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
 from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry, entry_of, read_entry, unpack
 from gcdformer.experiments.paper.ledger import choose, ledger_entries, served
-from gcdformer.experiments.paper.page import render, run_lines
+from gcdformer.experiments.paper.page import in_groups, reasons, render, run_lines, table_section
 from gcdformer.experiments.paper.table import REASONS
-from gcdformer.experiments.presets import VERSIONS, preset
-from gcdformer.experiments.reproduce import Recipe, make_trials, measure_run
+from gcdformer.experiments.plan import Planned
+from gcdformer.experiments.presets import VERSIONS
+from gcdformer.experiments.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
+from gcdformer.lab.paper import cell_row
 from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
 SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
-PINNED = {"fast": ("4", "2d9cb1b965de"), "paper": ("1", "5564aedc342e")}
+PINNED = {"fast": ("4", "eff27f161e10"), "paper": ("1", "e73e26498c01")}
+PINNED_BY = [experiments()[name] for name in ("base-10", "base-10_layers-1_dim-512", "base-10_family-lstm_hidden-dim-1024",
+                                              "addition_base-10_max-100000")]
+LAW = ("operands", "outcomes")
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +143,41 @@ def test_epochs_divisors_and_new_prime_powers() -> None:
     assert found["2023", "divisors of B"]["ours"] == [7, 17] and found["2023", "divisors of B"]["agrees"]
     uni5 = cells([entry, ideal(Experiment(2023, outcomes="mixture"), {1, 7})], "grokking_uni5")
     assert uni5["2023", "natural, epochs"]["ours"] == 90.0 and uni5["2023", "5 % uniform"]["ours"] == 2
+    for known, agrees in ((D1000, True), (D10, False)):
+        epochs = cells([ideal(Experiment(1000), known)], "grokking_uni5")["1000", "natural, epochs"]
+        assert (epochs["ours"], epochs["agrees"]) == (1.0, agrees), "sooner counts only with as many GCD"
     inverse = Experiment(10, outcomes="log-uniform")
     balanced = ideal(inverse, products({2: 32, 5: 25}, 100))
     assert cells([balanced], "grokking_inverse")["10", "new prime powers"]["ours"] is None
     both = cells([balanced, ideal(Experiment(10), D10)], "grokking_inverse")
     assert both["10", "new prime powers"]["ours"] == [32] and both["10", "log-uniform outcomes"]["agrees"]
+    natural = ideal(Experiment(10), D10)
+    old, longer = Entry("old", natural.facts | {"preset_version": "0"}), Entry("longer", stretched(natural.facts, 3))
+    for unfair in (old, longer, ideal(Experiment(10), D10, seed=1)):
+        assert cells([balanced, unfair], "grokking_inverse")["10", "new prime powers"]["status"] == "not measured"
+    three = cells([balanced, Entry("best", stretched(ideal(Experiment(10), D1000).facts, 3)), natural], "grokking_inverse")
+    assert three["10", "natural"]["run"] == "best" and three["10", "new prime powers"]["ours"] == [32]
     steps = cells([ideal(Experiment(30), products({2: 8, 3: 9, 5: 25}, 100), epoch_of={100: 77})], "learning_curves")
     assert (steps["base 30", "21 GCD at epoch"]["ours"], steps["base 30", "25 GCD at epoch"]["ours"]) == (1.0, 77.0)
     assert steps["base 30", "27 GCD at epoch"]["ours"] == "not reached"
+
+
+def stretched(facts: dict[str, Any], times: int) -> dict[str, Any]:
+    """The facts of a run with more examples in each epoch."""
+    examples = [times * seen for seen in facts["curve"]["examples"]]
+    config = facts["config"] | {"limits": {"max_epochs": times * len(examples)}}
+    return facts | {"curve": facts["curve"] | {"examples": examples}, "config": config}
+
+
+def test_fractions_near_nothing_agree_only_within_their_noise() -> None:
+    def agrees(column: str, accuracy: float) -> bool:
+        one = next(cell.experiment for cell in TABLES["fractions"].cells if (cell.row, cell.column) == ("30", column))
+        facts = ideal(one, {1}).facts
+        run = Entry("x", facts | {"tables": "", "curve": facts["curve"] | {"accuracy": [accuracy]}})
+        return bool(cells([run], "fractions")["30", column]["agrees"])
+    assert agrees("simplification, M = 10^5", 0.2) and not agrees("simplification, M = 10^5", 0.0), "0.21 is published"
+    assert agrees("addition, M = 10^5", 0.01) and not agrees("addition, M = 10^5", 0.4), "0 is published"
+    assert agrees("division, M = 10^5", 14.5) and not agrees("division, M = 10^5", 14.8), "14.2 is published"
 
 
 def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
@@ -177,6 +209,40 @@ def test_best_of_seeds_never_mixes_recipes() -> None:
     assert (found["ours"], found["seeds"], found["run"]) == (13, [0, 1], "base-10_seed-1")
 
 
+def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
+    true, mixture = ideal(Experiment(30), {1, 2}), ideal(Experiment(30, outcomes="mixture"), D1000)
+    other = Entry("other", mixture.facts | {"experiments": ["base-30"], "changed": {"outcomes": "mixture"}})
+    assert choose([other, true])["base-30"].entry is true
+    assert choose([other, Entry("old", true.facts | {"preset_version": "0"})])["base-30"].entry.name == "old"
+    (table,) = reproduction_tables([other], names=["base_gcd"])
+    assert "30: measured as outcomes mixture (`other`)." in reasons(table)
+    (figure,) = reproduction_tables([other], names=["learning_curves"])
+    assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
+    shown = cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))
+    assert shown["why"].startswith("measured as outcomes mixture")
+    (table,) = reproduction_tables([true], names=["base_gcd"])
+    assert not any("measured as" in line for line in reasons(table))
+    said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
+    assert cells([said], "mix")["base 30", "25 GCD at epoch"]["measured_as"] is None, "what is the default is no other law"
+
+
+def test_what_is_in_the_ledger_counts_as_measured() -> None:
+    recipe, one = Recipe("fast", epochs=100), Experiment(30, outcomes="mixture")
+    entry = ideal(one, {1}, seed=1)
+
+    def statuses(recipe: Recipe, *entries: Entry) -> list[str]:
+        planned = [Planned(trial, Path(trial.name)) for trial in make_trials([one], recipe, range(2))]
+        mark_recorded(planned, recipe, entries)
+        return [run.status for run in planned]
+    assert statuses(recipe, entry) == ["missing", RECORDED]
+    old = Entry("old", entry.facts | {"preset_version": "0"})
+    elsewhere = Entry("elsewhere", entry.facts | {"experiments": ["base-30"]})
+    assert statuses(recipe, entry, elsewhere) == ["missing", RECORDED]
+    for asked, have in ((recipe, old), (recipe, elsewhere), (Recipe("fast", epochs=99), entry),
+                        (Recipe("fast", epochs=100, changed={"lr": 0.1}), entry)):
+        assert statuses(asked, have) == ["missing", "missing"]
+
+
 def test_where_ours_differs_a_line_says_why() -> None:
     entries = [ideal(Experiment(base), {1}) for base in (10, 30, 420, 1000)] + [
         ideal(Experiment(1000, "log-uniform", "inverse-1.5"), {1}), ideal(Experiment(10, outcomes="mixture"), {1}),
@@ -184,10 +250,22 @@ def test_where_ours_differs_a_line_says_why() -> None:
     differing = [cell for table in reproduction_tables(entries) for cell in table["cells"] if cell["agrees"] is False]
     assert len(differing) > 100 and all(cell["why"]["reason"] in REASONS and cell["why"]["text"] for cell in differing)
     reasons = {(cell["row"], cell["column"], cell["why"]["reason"]) for cell in differing}
-    assert {("10", "correct GCD", "fewer examples"), ("1000", "1/k^1.5", "pitfall"), ("10", "lstm 1024", "smaller model"),
-            ("15", "theoretical accuracy", "pitfall")} <= reasons
+    assert {("10", "correct GCD", "other recipe"), ("1000", "1/k^1.5", "pitfall"), ("10", "lstm 1024", "smaller model"),
+            ("1000", "natural", "fewer examples"), ("15", "theoretical accuracy", "pitfall")} <= reasons
     said = Entry("said", ideal(Experiment(10), {1}).facts | {"why": {"reason": "other recipe", "text": "a test"}})
     assert cells([said], "base_gcd")["10", "correct GCD"]["why"] == {"reason": "other recipe", "text": "a test"}
+    own = f"30.0 M examples by fast-{VERSIONS['fast']}, 1 layer of 64 dimensions; in the paper"
+    told = {(table["name"], cell["row"], cell["column"]): cell["why"]["text"] for table in reproduction_tables(entries)
+            for cell in table["cells"] if cell["agrees"] is False}
+    unknown = f"{own} a number of examples that is not stated, 4 layers of 512 dimensions"
+    assert told["base_gcd", "30", "accuracy"] == told["small_dims", "30", "4 layers of 512"] == unknown
+    assert told["base_gcd", "30", "correct GCD"].startswith(f"{unknown}; 27 here"), "a note does not replace the reason"
+    assert told["grokking_inverse", "420", "natural"] == f"{own} 210 M examples, 4 layers of 512 dimensions"
+    assert told["learning_curves", "base 30", "27 GCD at epoch"].startswith(f"{own} 198 M examples")
+    assert ", lstm of 1 layer of 128 dimensions; in the paper" in told["lstm1", "10", "lstm 1024"]
+    assert "lstm of 4 layers of 1024 dimensions" in told["lstm1", "10", "lstm 1024"]
+    assert "no effect" in told["ablation_outcome_dist", "1000", "1/k^1.5"] and own not in told[
+        "ablation_outcome_dist", "1000", "1/k^1.5"]
     more = cells([ideal(Experiment(10), D1000)], "base_gcd")["10", "correct GCD"]
     assert more["why"]["reason"] == "other recipe" and more["difference"] > 0
 
@@ -234,9 +312,11 @@ def test_the_page_shows_broken_rules_and_commands() -> None:
 
 @pytest.mark.parametrize("name", VERSIONS)
 def test_a_changed_preset_needs_a_new_version(name: str) -> None:
-    """If this fails, give the preset a new version in VERSIONS and write version and digest here. A field that a preset
-    leaves empty does not count, so that a new one changes no version."""
-    given = {leaf: value for leaf, value in preset(name).identity().items() if value is not None}
+    """If this fails, give the preset a new version in VERSIONS and write version and digest here. What counts is what the
+    tables take from the preset, also for wide and recurrent models and for fractions, not its own base and law; a field that
+    is left empty does not count, so that a new one changes no version."""
+    taken = [one.config(name).identity() for one in PINNED_BY]
+    given = [{leaf: value for leaf, value in leaves.items() if value is not None and leaf not in LAW} for leaves in taken]
     digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]
     assert (VERSIONS[name], digest) == PINNED[name]
 
@@ -252,6 +332,8 @@ def test_trials_are_shared_and_named() -> None:
     assert sorted(sizes) == [64, 64, 256, 256]
     published = make_trials(TABLES["benford"].experiments([10]), Recipe("paper"), [0], TABLES["benford"])
     assert published[0].config.limits.max_epochs == 1000
+    published = make_trials(batches.experiments([10]), Recipe("paper"), [0], batches)
+    assert {(one.config.training.batch_size, one.config.limits.max_epochs) for one in published} == {(64, 800), (256, 1300)}
     with pytest.raises(UserError, match="minutes"):
         make_trials(table.experiments([10]), Recipe("paper"), [0], table)
     assert Recipe("fast", minutes=6).folder == f"fast-{VERSIONS['fast']}-6min"
@@ -269,8 +351,10 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     words = ["base_gcd", "--bases", "31", "--seeds", 2, "--out", out, "--ledger", ledger, *SMALL_FLAGS]
     planned = json.loads(here(*words, "--dry-run", "--json"))
     assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
+    assert planned["seconds"] > 0, "the speed was measured"
     first = gcdformer("reproduce", *words, "--json", "--html", tmp_path / "page.html")
     assert first.returncode == 0, first.stderr
+    assert "to train: 2 runs of 1 epoch (512 examples), " in first.stderr
     told = json.loads(first.stdout)
     assert told["tables"] == [{**told["tables"][0], "name": "base_gcd", "cells": 40, "measured": 2}]
     assert told["distinct_runs"] == 2 and {run["seed"] for run in told["runs"]} <= {0, 1}
@@ -287,6 +371,12 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     here("--record", *(path.parent for path in runs), "--render", page, "--ledger", ledger,
          "--why", "fewer examples: a test of the command")
     assert "fewer examples: a test of the command" in page.read_text() and "2 runs;" in page.read_text()
+    assert "a test of the command" in here(*words, "--show"), "a folder does not hide what was recorded"
+    fresh = [*words, "--out", tmp_path / "fresh"]
+    assert "to train: no run; 2 in the ledger (--again trains them)" in here(*fresh)
+    assert here(*fresh, "--dry-run").count("in the ledger") == 3 and not (tmp_path / "fresh").exists()
+    again = json.loads(here(*fresh, "--dry-run", "--again", "--json"))
+    assert [run["status"] for run in again["runs"]] == ["missing", "missing"]
     listed = json.loads(here("--json", *nowhere))
     assert listed["distinct_runs"] == 2 and {t["name"]: t["measured"] for t in listed["tables"]}["base_gcd"] == 2
     assert "| 31 | 2 → " in here("base_gcd", "--show", "--markdown", *nowhere)
@@ -305,6 +395,40 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
 
 
+def test_the_time_is_told_before_it_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = ["--out", str(tmp_path / "none"), "--ledger", str(tmp_path), "--dry-run"]
+    told = []
+    for words in (["--minutes", "40", "--jobs", "2"], ["--preset", "paper", "--max-epochs", "3", "--jobs", "1"]):
+        assert main(["reproduce", "base_gcd", "--bases", "2,10,30", *words, *nothing]) == 0
+        told.append(capsys.readouterr().out.splitlines()[-1])
+    assert told == ["to train: 3 runs of 40 minutes, 2 at a time: about 80 min",
+                    "to train: 3 runs of 3 epochs (900,000 examples), 1 at a time"]
+
+
+def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = ideal(Experiment(30), {1, 2})
+    entry.write(tmp_path)
+
+    def shown(*words: str) -> str:
+        assert main(["reproduce", *words, "--show", "--ledger", str(tmp_path), "--out", str(tmp_path / "none")]) == 0
+        return capsys.readouterr().out
+    told = shown("base_gcd", "--bases", "10,12,30")
+    assert [line.split()[-1] for line in told.splitlines() if line.startswith("30 ")] == [entry.name] * 2
+    assert told.splitlines()[-1] == "to measure: gcdformer reproduce base_gcd --bases 10,12"
+    assert "to measure" not in shown("base_gcd", "--bases", "30")
+    assert f"`{entry.name}`" in next(line for line in shown("base_pred_det").splitlines() if "base 30 |" in line)
+    assert shown("grok_loss").splitlines()[-1] == "to measure: gcdformer reproduce grok_loss"
+
+
+def test_small_words_of_the_page() -> None:
+    (shares,) = reproduction_tables([], names=["pred_uni1000_400"])
+    assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line a GCD, not a cell"
+    page = render([Entry("old", ideal(Experiment(10), {1}).facts | {"preset_version": "0"})])
+    assert "\n1 run; " in page and "- 1 cell was measured in an older recipe, fast-0." in page
+    assert "(`fig:grok_loss`). Published: 3 seeds." in page and "(`tab:benford`). Published: best of 3, up to" in page
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (["base_gdc"], "unknown table 'base_gdc'"),
     (["base_gcd", "--bases", "10,8"], "bases: 8 is not in base_gcd"),
@@ -313,6 +437,9 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     (["--bases", "10"], "need a table"),
     (["--why", "x:y"], "--record"),
     (["--record", "nowhere"], "no such run folder"),
+    (["--record", "nowhere", "--as", "base-10"], "give --why"),
+    (["base_gcd", "--show", "--again"], "give one of them"),
+    (["fig:logu_loss"], "logu_loss_natural and of logu_loss_inverse"),
     (["base_gcd", "--render", "x.md"], "leave the table out"),
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
     (["claims", "--only", "miture"], "unknown claim 'miture'"),

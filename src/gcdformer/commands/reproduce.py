@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one a core)")
-    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing, and train nothing")
+    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing and the time they take, and "
+                        "train nothing")
+    parser.add_argument("--again", action="store_true", help="train what is in the ledger too, and show that instead")
     parser.add_argument("--show", action="store_true", help="print what is measured, and train nothing")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--html", nargs="?", type=Path, const=Path("reproduction.html"), metavar="FILE",
@@ -83,9 +85,11 @@ def run(args: argparse.Namespace) -> int:
         table, show = find_table(args.table), show_table
     code = 0
     if not args.show:
+        from gcdformer.commands.reproduce_runs import find_recorded, show_plan, train_missing
         planned, recipe = plan_table(args, table)
+        find_recorded(args, planned, recipe)
         if args.dry_run:
-            return show_plan(args, planned)
+            return show_plan(args, planned, recipe)
         code = train_missing(args, planned, recipe)
     show(args, table)
     return code
@@ -97,6 +101,8 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("record and render are about the whole ledger: leave the table out")
     if (args.stands_for or args.why) and not args.record:
         raise UserError("--as and --why need --record RUN")
+    if args.stands_for and not args.why:
+        raise UserError("why: a run recorded by --as departs from the experiment: give --why REASON:TEXT")
     if args.minutes is not None and args.max_epochs is not None:
         raise UserError("give --minutes or --max-epochs, not both")
     if args.minutes is not None and args.minutes <= 0:
@@ -105,8 +111,10 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("--only names claims: gcdformer reproduce claims --only NAME")
     if args.figures and args.table == CLAIMS:
         raise UserError("figures: claims have none; the figures of the paper are tables")
-    if args.table is None and (args.bases or args.dry_run or args.show):
-        raise UserError("--bases, --dry-run and --show need a table")
+    if args.table is None and (args.bases or args.dry_run or args.show or args.again):
+        raise UserError("--bases, --dry-run, --again and --show need a table")
+    if args.show and args.again:
+        raise UserError("--again trains and --show does not: give one of them")
 
 
 def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
@@ -129,47 +137,13 @@ def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], R
     return make_plan(trials, recipe, args.out), recipe
 
 
-def show_plan(args: argparse.Namespace, planned: list[Planned]) -> int:
-    from gcdformer.experiments.presets import repeat_command
-    rows = [{"name": one.name, "run": str(one.path), "status": one.status,
-             "command": repeat_command(one.config, one.name)} for one in planned]
-    if args.json:
-        print_json({"runs": rows})
-    else:
-        for row in rows:
-            print(f"{row['status']:9} {row['run']}")
-        print(f"{len(rows)} runs, {sum(not one.over for one in planned)} of them to train")
-    return 0
-
-
-def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
-    """Hand what is missing to the local engine: each run a process with one thread."""
-    missing = [one for one in planned if not one.over]
-    if not missing:
-        return 0
-    from gcdformer.commands.sweep import board_for, exit_code
-    from gcdformer.experiments.engine import run_trials
-    from gcdformer.experiments.local import LocalEngine
-    from gcdformer.experiments.reproduce import ONE_THREAD, mark
-    from gcdformer.training.signals import StopRequest
-    mark(missing, recipe)
-    how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
-    with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
-        run_trials(planned, engine, board_for(how, planned, engine.slots), stop)
-        interrupted = bool(stop)
-    for one in planned:
-        if one.status in ("failed", "diverged", "in use"):
-            print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
-    return exit_code(planned, interrupted)
-
-
 def known_entries(args: argparse.Namespace) -> list[Entry]:
-    """The ledger, and the runs under --out; a run that is in both counts once."""
+    """The ledger, and the runs under --out; of a run that is in both what was recorded, unless it was trained again."""
     from gcdformer.experiments.paper.ledger import ledger_entries
     found = {entry.name: entry for entry in ledger_entries(args.ledger)}
     if args.out.is_dir():
         from gcdformer.experiments.reproduce import finished_runs
-        found |= {entry.name: entry for entry in finished_runs(args.out)}
+        found |= {entry.name: entry for entry in finished_runs(args.out) if args.again or entry.name not in found}
     return list(found.values())
 
 

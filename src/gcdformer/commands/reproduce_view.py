@@ -9,17 +9,21 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from gcdformer.experiments.paper import CLAIMS
+from gcdformer.experiments.paper.compare import count_of
 from gcdformer.experiments.paper.page import (
     COLLAPSED,
-    by_column,
     claims_section,
     curve_line,
     evidence_lines,
+    in_groups,
     reasons,
     run_lines,
     table_section,
     text,
 )
+
+LONGEST_LINE = 1000
+"""A terminal folds the names of runs by itself; a table cut to its width would lose them."""
 
 
 def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
@@ -31,7 +35,7 @@ def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
         curves = f" ({one['curves']} curves)" if one["curves"] else ""
         grid.add_row(one["name"], str(one["cells"] or "figure"), f"{one['measured']}{curves}", one["title"])
     Console(highlight=False).print(grid)
-    print(f"{counts['measured']} of {counts['cells']} cells; {counts['distinct_runs']} runs; "
+    print(f"{counts['measured']} of {counts['cells']} cells; {count_of(counts['distinct_runs'], 'run')}; "
           f"{counts['tables_with_measurements']} of {len(counts['tables'])} tables and figures with measurements")
     verdicts = Counter(claim["verdict"] for claim in claims)
     print(f"{len(claims)} claims: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}; "
@@ -47,6 +51,8 @@ def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown
         tell_cells(table)
         for run in runs:
             print(run_lines(run))
+        for line in to_measure(table):
+            print(line)
 
 
 def tell_claims(claims: list[dict[str, Any]], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
@@ -70,10 +76,10 @@ def tell_cells(table: dict[str, Any]) -> None:
     if table["note"]:
         console.print(table["note"]["text"], style="dim")
     if any(cell["measure"] in COLLAPSED for cell in table["cells"]):
-        print(by_column(table))
+        print(in_groups(table))
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for heading in ("", "", "published", "ours", "difference", "minutes", "seeds"):
+        for heading in ("", "", "published", "ours", "difference", "minutes", "seeds", "run"):
             right = heading in ("difference", "minutes", "seeds")
             grid.add_column(heading, no_wrap=True, justify="right" if right else "left")
         for cell in table["cells"]:
@@ -81,12 +87,22 @@ def tell_cells(table: dict[str, Any]) -> None:
                 continue
             grid.add_row(cell["row"], cell["column"], text(cell["published"]), told(cell),
                          "" if cell["difference"] is None else f"{cell['difference']:+g}",
-                         "" if cell["minutes"] is None else f"{cell['minutes']:g}", str(len(cell["seeds"]) or ""))
-        console.print(grid)
+                         "" if cell["minutes"] is None else f"{cell['minutes']:g}",
+                         str(len(cell["seeds"]) or ""), cell["run"])
+        every = console.measure(grid, options=console.options.update(max_width=LONGEST_LINE)).maximum
+        Console(highlight=False, width=max(console.width, every)).print(grid)
     for line in [*reasons(table), *map(curve_line, table["curves"])]:
         console.print(line, style="dim")
     if not table["cells"] and not table["curves"]:
         console.print("not measured")
+
+
+def to_measure(table: dict[str, Any]) -> list[str]:
+    """The command for what is open, if anything is."""
+    bases = {cell["base"] for cell in table["cells"] if cell["status"] == "not measured"}
+    if bases:
+        return [f"to measure: gcdformer reproduce {table['name']} --bases {','.join(map(str, sorted(bases)))}"]
+    return [] if table["cells"] or table["curves"] else [f"to measure: gcdformer reproduce {table['name']}"]
 
 
 def told(cell: dict[str, Any]) -> str:

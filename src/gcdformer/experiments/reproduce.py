@@ -16,7 +16,7 @@ from typing import Any
 from gcdformer.config import LimitsSection
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.experiments.paper.entry import Entry, entry_of
-from gcdformer.experiments.paper.ledger import changes, find_experiment, served
+from gcdformer.experiments.paper.ledger import changes, find_experiment, recipe_key, recipe_key_of, served
 from gcdformer.experiments.paper.table import Experiment, Note, Table
 from gcdformer.experiments.plan import Planned, plan, standing
 from gcdformer.experiments.presets import preset_version
@@ -26,6 +26,7 @@ from gcdformer.runs.run import Run
 
 MARK = ".reproduce.json"
 ONE_THREAD = Needs(cpus=1)
+RECORDED = "in the ledger"
 
 
 @dataclass(frozen=True)
@@ -52,24 +53,43 @@ class Recipe:
 def make_trials(experiments: Iterable[Experiment], recipe: Recipe, seeds: Iterable[int], table: Table | None = None
                 ) -> list[Trial]:
     """The runs of some experiments, each once. The paper's own preset takes the table's epochs if no budget is given."""
-    budget = LimitsSection(max_minutes=recipe.minutes, max_epochs=recipe.epochs)
-    if recipe.preset == "paper" and recipe.minutes is recipe.epochs is None:
-        if table is None or table.epochs is None:
-            raise UserError("minutes: the paper does not state its epochs for this table; give --minutes or --max-epochs")
-        budget = LimitsSection(max_epochs=table.epochs)
     trials: dict[str, Trial] = {}
     for seed in seeds:
         for one in experiments:
             changed = {name: value for name, value in recipe.changed.items() if name != "batch_size" or not one.batch_size}
             config = one.config(recipe.preset, seed).replace(**changed, threads=ONE_THREAD.cpus)
-            trial = Trial(f"{one.name}_seed-{seed}", with_budget(config, budget), ONE_THREAD)
+            trial = Trial(f"{one.name}_seed-{seed}", with_budget(config, budget_of(one, recipe, table)), ONE_THREAD)
             trials.setdefault(trial.digest, trial)
     return list(trials.values())
+
+
+def budget_of(one: Experiment, recipe: Recipe, table: Table | None) -> LimitsSection:
+    if recipe.preset != "paper" or recipe.minutes is not None or recipe.epochs is not None:
+        return LimitsSection(max_minutes=recipe.minutes, max_epochs=recipe.epochs)
+    epochs = None if table is None else table.epochs_for(one)
+    if epochs is None:
+        raise UserError("minutes: the paper does not state its epochs for this table; give --minutes or --max-epochs")
+    return LimitsSection(max_epochs=epochs)
 
 
 def make_plan(trials: list[Trial], recipe: Recipe, out: Path) -> list[Planned]:
     """Every trial with its folder and how it stands."""
     return plan(trials, out / recipe.folder)
+
+
+def mark_recorded(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[Entry]) -> None:
+    """What is missing but in the ledger, in the same recipe and seed and for the same experiments, gets that status."""
+    known: dict[tuple[str, int], set[str]] = {}
+    for entry in entries:
+        known.setdefault((recipe_key(entry), entry.config.training.seed), set()).update(entry.experiments)
+    for one in planned:
+        key = recipe_key_of(one.config, recipe.preset, recipe.version), one.config.training.seed
+        if not one.over and key in known and set(served(one.config, recipe.preset)[0]) <= known[key]:
+            one.status = RECORDED
+
+
+def to_train(planned: Iterable[Planned]) -> list[Planned]:
+    return [one for one in planned if not one.over and one.status != RECORDED]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ def paper_tables() -> list[dict[str, Any]]:
 
 def cell_row(cell: dict[str, Any]) -> dict[str, Any]:
     """A cell as a row of the page."""
+    why = [f"measured as {cell['measured_as']}"] if cell["measured_as"] else []
+    why += [f"{cell['why']['reason']}: {cell['why']['text']}"] if cell["why"] else []
     return {"row": cell["row"], "column": cell["column"], "published": text(cell["published"]), "ours": text(cell["ours"]),
             "difference": cell["difference"], "minutes": cell["minutes"], "seeds": len(cell["seeds"]) or None,
-            "why": f"{cell['why']['reason']}: {cell['why']['text']}" if cell["why"] else None}
+            "why": "; ".join(why) or None}

@@ -7,17 +7,22 @@ and open otherwise. Where ours differs, one line says why.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from math import sqrt
 from typing import Any
 
+from gcdformer.config import ModelSection
 from gcdformer.experiments.paper import TABLES
 from gcdformer.experiments.paper.computed import compute
 from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.ledger import Choice, choose, ledger_entries
+from gcdformer.experiments.paper.ledger import Choice, choose, departs, ledger_entries
 from gcdformer.experiments.paper.measure import measured
-from gcdformer.experiments.paper.table import PAPER_EPOCH, Cell, Note, Table, Value
+from gcdformer.experiments.paper.pairing import MOST_UNLIKE, same_recipe, unlike
+from gcdformer.experiments.paper.table import PAPER_EPOCH, Cell, Experiment, Note, Table, Value
 
 TOLERANCE = {"accuracy": 0.5, "frequency": 2.0, "theory": 0.11, "parameters": 0.11}
 """Differences up to which two values agree: the noise of a test set of 100,000, or the rounding of the paper."""
+TESTED = 100_000
 SLOWER = ("epoch-learned", "epochs", "reached")
 
 
@@ -43,16 +48,17 @@ def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | Non
 def compare_cell(table: Table, cell: Cell, chosen: dict[str, Choice]) -> dict[str, Any]:
     choice = chosen.get(cell.experiment.name)
     ours, status = our_value(cell, choice, chosen)
-    differs = ours is not None and cell.published is not None and not agree(cell, ours)
+    differs = ours is not None and cell.published is not None and (
+        not agree(cell, ours) or choice is not None and falls_short(table, cell, choice.entry))
     why = reason(table, cell, ours, choice) if differs else None
     run = choice if status == "measured" else None
     return {"row": cell.row, "column": cell.column, "measure": cell.measure.kind, "published": plain(cell.published),
             "ours": plain(ours), "status": status, "difference": difference(cell, ours), "agrees": None if ours is None
             or cell.published is None else not differs, "why": note_json(why), "note": note_json(cell.note),
-            "experiment": cell.experiment.name, "run": run.entry.name if run else None,
+            "experiment": cell.experiment.name, "base": cell.experiment.base, "run": run.entry.name if run else None,
             "recipe": run.entry.recipe if run else None, "current": run.current if run else None,
-            "seeds": run.seeds if run else [], "minutes": round(run.entry.minutes, 1) if run else None,
-            "command": run.entry.command if run else None}
+            "measured_as": measured_as(run.entry) if run else None, "seeds": run.seeds if run else [],
+            "minutes": round(run.entry.minutes, 1) if run else None, "command": run.entry.command if run else None}
 
 
 def our_value(cell: Cell, choice: Choice | None, chosen: dict[str, Choice]) -> tuple[Value | None, str]:
@@ -63,11 +69,24 @@ def our_value(cell: Cell, choice: Choice | None, chosen: dict[str, Choice]) -> t
         return compute(cell), "computed"
     if choice is None:
         return None, "not measured"
-    natural = chosen.get(cell.experiment.natural.name)
-    ours = measured(choice.entry, cell, natural.entry if natural else None)
+    ours = measured(choice.entry, cell, natural_beside(choice.entry, chosen.get(cell.experiment.natural.name)))
     if ours is None and cell.measure.kind in SLOWER:
         return "not reached", "measured"
     return (ours, "measured") if ours is not None else (None, "not measured")
+
+
+def natural_beside(entry: Entry, natural: Choice | None) -> Entry | None:
+    """The best natural run of the same recipe and seed, and of about as many examples."""
+    fair = [one for one in natural.known if same_recipe(one, entry) and unlike(one, entry) <= MOST_UNLIKE] if natural else []
+    return max(fair, key=lambda one: one.rank, default=None)
+
+
+def falls_short(table: Table, cell: Cell, entry: Entry) -> bool:
+    """Whether the epochs of a cell were needed for more GCD than ours has."""
+    if cell.measure.kind != "epochs":
+        return False
+    return any(len(entry.correct) < one.published for one in table.cells if one.measure.kind == "correct"
+               and one.row == cell.row and one.experiment == cell.experiment and isinstance(one.published, int))
 
 
 def agree(cell: Cell, ours: Value) -> bool:
@@ -78,8 +97,17 @@ def agree(cell: Cell, ours: Value) -> bool:
     if isinstance(published, tuple) and isinstance(ours, tuple):
         return set(published) == set(ours)
     if isinstance(published, int | float) and isinstance(ours, int | float):
-        return abs(ours - published) <= TOLERANCE.get(kind, 0) or (kind in SLOWER and ours <= published)
+        return abs(ours - published) <= tolerance(cell, published) or (kind in SLOWER and ours <= published)
     return published == ours
+
+
+def tolerance(cell: Cell, published: float) -> float:
+    """Of fractions, shares near 0 and 100 are less noisy: four standard errors of a test set there, or the rounding."""
+    usual = TOLERANCE.get(cell.measure.kind, 0)
+    if cell.measure.kind != "accuracy" or cell.experiment.task == "gcd":
+        return usual
+    error = sqrt(published * (100 - published) / TESTED)
+    return min(usual, max(4 * error, 0.05 if published >= 1 else 0.02))
 
 
 def difference(cell: Cell, ours: Value | None) -> float | int | None:
@@ -90,26 +118,53 @@ def difference(cell: Cell, ours: Value | None) -> float | int | None:
 
 
 def reason(table: Table, cell: Cell, ours: Value | None, choice: Choice | None) -> Note:
-    """Why ours differs: what the ledger says, else a known pitfall, else what the two budgets and recipes tell."""
+    """Why ours differs: what the ledger says, else a note that explains it alone, else what the two budgets and recipes tell
+    with what is noted of the cell."""
     if choice is not None and choice.entry.note is not None:
         return choice.entry.note
-    if cell.note is not None:
+    if cell.note is not None and (cell.computed or cell.note.alone):
         return cell.note
     if table.note is not None and table.note.reason == "not comparable":
         return table.note
     assert choice is not None, "a computed cell that differs has a note; a test says so"
-    entry = choice.entry
+    found = recipe_reason(table, cell, ours, choice.entry)
+    return found if cell.note is None else Note(found.reason, f"{found.text}; {cell.note.text}")
+
+
+def recipe_reason(table: Table, cell: Cell, ours: Value | None, entry: Entry) -> Note:
+    """What the two budgets, models and recipes tell."""
+    epochs = table.epochs_of(cell)
+    theirs = "a number of examples that is not stated" if epochs is None else millions(epochs * PAPER_EPOCH)
+    told = (f"{millions(entry.examples)} by {entry.recipe}, {model_words(entry.config.model)}; "
+            f"in the paper {theirs}, {published_model(cell.experiment)}")
     if entry.facts["preset"] != "paper" and cell.experiment.small:
-        return Note("smaller model", f"{entry.recipe}: {entry.config.model.decoder_dim} dimensions, "
-                    f"{millions(entry.examples)}")
+        return Note("smaller model", told)
     more = isinstance(ours, int | float) and isinstance(cell.published, int | float) and ours > cell.published
     if more and cell.measure.kind in ("correct", "accuracy", "prediction"):
-        return Note("other recipe", f"more was learned: {entry.recipe}, {millions(entry.examples)}")
-    theirs = table.epochs * PAPER_EPOCH if table.epochs else None
-    if theirs is None or entry.examples < theirs:
-        told = f"{theirs / 1e6:.0f} M" if theirs else "a number that is not stated"
-        return Note("fewer examples", f"{millions(entry.examples)} here, in the paper {told}")
-    return Note("other recipe", f"{entry.recipe}, {millions(entry.examples)}")
+        return Note("other recipe", f"more was learned: {told}")
+    fewer = epochs is not None and entry.examples < epochs * PAPER_EPOCH
+    return Note("fewer examples" if fewer else "other recipe", told)
+
+
+@cache
+def published_model(experiment: Experiment) -> str:
+    return model_words(experiment.config("paper").model)
+
+
+def model_words(model: ModelSection) -> str:
+    """Family, layers and widths of a model."""
+    layers, widths = {model.encoder_layers, model.decoder_layers}, {model.encoder_dim, model.decoder_dim}
+    if model.family != "transformer":
+        return f"{model.family} of {count_of(layers.pop(), 'layer')} of {model.hidden_dim or model.encoder_dim} dimensions"
+    if len(layers) == len(widths) == 1:
+        return f"{count_of(layers.pop(), 'layer')} of {widths.pop()} dimensions"
+    return (f"{model.encoder_layers} and {model.decoder_layers} layers of {model.encoder_dim} and {model.decoder_dim} "
+            "dimensions")
+
+
+def measured_as(entry: Entry) -> str | None:
+    """In words what a run has in place of the task, law or model of the experiment that it was recorded as."""
+    return ", ".join(f"{name} {value}" for name, value in departs(entry).items()) or None
 
 
 def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
@@ -119,7 +174,7 @@ def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
         choice = chosen.get(experiment.name)
         for entry in sorted(choice.group, key=lambda one: one.config.training.seed) if choice else ():
             found.append({"run": entry.name, "experiment": experiment.name, "seed": entry.config.training.seed,
-                          "curve": entry.curve})
+                          "measured_as": measured_as(entry), "curve": entry.curve})
     return found
 
 
@@ -161,9 +216,16 @@ def distinct(cells: list[dict[str, Any]], key: str) -> list[str]:
     return list(dict.fromkeys(cell[key] for cell in cells))
 
 
+def count_of(number: int, what: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def millions(examples: int) -> str:
     """A number of examples, in words."""
-    return f"{examples / 1e6:.1f} M examples" if examples >= 100_000 else f"{examples:,} examples"
+    if examples < 100_000:
+        return f"{examples:,} examples"
+    return f"{examples / 1e6:.{0 if examples >= 1e8 else 1}f} M examples"
 
 
 def plain(value: Value | None) -> Any:

@@ -33,7 +33,7 @@ GROKKED_NOTES = {
     4000: Note("pitfall", "24 here, 25 in other tables"),
     5000: Note("pitfall", "the products of the listed prime powers are 30 GCD, the table says 28"),
 }
-SECOND = Note("other recipe", "a second published model of the same experiment; ours is one best model")
+SECOND = Note("other recipe", "a second published model of the same experiment; ours is one best model", alone=True)
 
 
 def grokking_det() -> tuple[Cell, ...]:
@@ -116,7 +116,7 @@ UNI5_COLUMNS = [("natural", Measure("correct")), ("natural, epochs", Measure("ep
 
 TABLES = (
     Table("grokking_det", "tab:grokking_det", "Large bases: divisors of B learned, other primes and when", grokking_det(),
-          best_of=3, epochs=1300, note=Note("pitfall", "17 rows; the text says 16 bases")),
+          best_of=3, epochs=1300),
     Table("grokking_inverse", "tab:grokking_inverse", "Log-uniform outcomes against natural ones, uniform operands",
           grokking_inverse(), best_of=3, epochs=700),
     Table("grokked_3", "tab:grokked_3", "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220),

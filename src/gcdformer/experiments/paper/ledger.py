@@ -1,7 +1,8 @@
 """The ledger: the measured runs that are committed with the package, and the one that stands for an experiment.
 
 Results of two recipes are never mixed: the best of n seeds is taken among runs that differ in nothing but the seed, and a
-preset's newest version goes before older ones.
+preset's newest version goes before older ones. A run of another task, law or model than the experiment's, which was recorded
+as standing for it, counts only where there is no other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gcdformer.config import Config
+from gcdformer.config import Config, config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import experiments
 from gcdformer.experiments.paper.entry import Entry, read_entry
@@ -21,6 +22,7 @@ from gcdformer.experiments.presets import VERSIONS
 
 FREE = {"seed", "horizon"}
 DEFAULTS = {"max_gcd": 100, "mixture_share": 0.05, "repeat_size": 50_000}
+PROBLEM = {leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model")}
 
 
 def ledger_entries(folder: Path | None = None) -> list[Entry]:
@@ -40,6 +42,8 @@ class Choice:
 
     entry: Entry
     group: tuple[Entry, ...]
+    known: tuple[Entry, ...] = ()
+    """All runs of the experiment, in whatever recipe."""
 
     @property
     def seeds(self) -> list[int]:
@@ -64,16 +68,30 @@ def choose(entries: Iterable[Entry], preset: str | None = None) -> dict[str, Cho
                 groups.setdefault(name, {}).setdefault(recipe_key(entry), []).append(entry)
     chosen = {}
     for name, recipes in groups.items():
-        choices = [Choice(max(group, key=lambda one: one.rank), tuple(group)) for group in recipes.values()]
-        chosen[name] = max(choices, key=lambda choice: (choice.current, choice.entry.rank, len(choice.group)))
+        known = tuple(entry for group in recipes.values() for entry in group)
+        choices = [Choice(max(group, key=lambda one: one.rank), tuple(group), known) for group in recipes.values()]
+        chosen[name] = max(choices, key=lambda choice: (not departs(choice.entry), choice.current, choice.entry.rank,
+                                                        len(choice.group)))
     return chosen
+
+
+def departs(entry: Entry) -> dict[str, Any]:
+    """The leaves of task, law and model in which a run is not of the experiment that it was recorded as."""
+    changed = {name: value for name, value in entry.facts["changed"].items() if name in PROBLEM}
+    if not changed:
+        return {}
+    wanted = find_experiment(entry.experiments[0]).config(entry.facts["preset"]).identity()
+    return {name: value for name, value in changed.items() if or_default(name, wanted[name]) != or_default(name, value)}
 
 
 def recipe_key(entry: Entry) -> str:
     """All that two seeds of one experiment share: configuration, limits, preset and its version."""
-    identity = {name: value for name, value in entry.config.identity().items() if name not in FREE}
-    limits = entry.config.limits.model_dump()
-    return json.dumps([entry.facts["preset"], entry.facts["preset_version"], identity, limits], sort_keys=True)
+    return recipe_key_of(entry.config, entry.facts["preset"], entry.facts["preset_version"])
+
+
+def recipe_key_of(config: Config, preset: str, version: str) -> str:
+    identity = {name: value for name, value in config.identity().items() if name not in FREE}
+    return json.dumps([preset, version, identity, config.limits.model_dump()], sort_keys=True)
 
 
 def served(config: Config, preset: str) -> tuple[list[str], dict[str, Any]]:
@@ -100,8 +118,11 @@ def same_problem(one: Experiment, config: Config, preset: str) -> bool:
 
 def effective(config: Config) -> dict[str, Any]:
     """The laws with what stands for a field that is not given."""
-    found = config.data.model_dump()
-    return {name: DEFAULTS.get(name) if value is None else value for name, value in found.items()}
+    return {name: or_default(name, value) for name, value in config.data.model_dump().items()}
+
+
+def or_default(name: str, value: Any) -> Any:
+    return DEFAULTS.get(name) if value is None else value
 
 
 def changes(one: Experiment, config: Config, preset: str) -> dict[str, Any]:

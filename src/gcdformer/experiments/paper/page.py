@@ -11,7 +11,7 @@ from typing import Any
 
 from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper.claims import claim_verdicts
-from gcdformer.experiments.paper.compare import count_tables, millions, reproduction_tables, run_facts
+from gcdformer.experiments.paper.compare import count_of, count_tables, millions, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.table import PAPER_EPOCH
 
@@ -24,6 +24,7 @@ A cell reads *published → ours*. `·` means that it was not measured yet. **Bo
 the test sets; the line below the table says why. Accuracy is in percent of 100,000 uniform pairs; a GCD is correct if nine
 tenths of its pairs are predicted right; epochs are the paper's, of 300,000 examples. Values that need no run (theory,
 parameter counts, tokens) are computed. The best of several seeds is taken among runs that differ in the seed only.
+In the recipe `fast` the model is smaller than the paper's unless a table is about the model; the reasons name both.
 """
 COLLAPSED = ("prediction", "frequency", "share")
 LONGEST_LIST = 12
@@ -46,7 +47,7 @@ def overview(tables: list[dict[str, Any]], entries: list[Entry]) -> str:
     counts = count_tables(entries)
     rows = [[f"[{one['name']}](#{anchor(one)})", one["title"], str(one["published"]), str(one["measured"]),
              str(sum(cell["agrees"] is True for cell in one["cells"])), str(len(one["runs"]))] for one in tables]
-    told = (f"{counts['distinct_runs']} runs; {counts['measured']} of {counts['cells']} cells have our value, "
+    told = (f"{count_of(counts['distinct_runs'], 'run')}; {counts['measured']} of {counts['cells']} cells have our value, "
             f"{counts['tables_with_measurements']} of {len(tables)} tables and figures have measurements.")
     return f"{told}\n\n{markdown(['table', 'what', 'cells', 'ours', 'agree', 'runs'], rows)}"
 
@@ -92,14 +93,15 @@ def table_section(table: dict[str, Any]) -> str:
         return "\n".join([*lines, "Not measured yet."])
     if table["cells"]:
         collapsed = any(cell["measure"] in COLLAPSED for cell in table["cells"])
-        lines += [by_column(table) if collapsed else as_grid(table), ""]
+        lines += [in_groups(table) if collapsed else as_grid(table), ""]
         lines += [f"- {line}" for line in reasons(table)]
     lines += [curve_line(one) for one in table["curves"]]
     return "\n".join(lines)
 
 
 def budget(table: dict[str, Any]) -> str:
-    parts = [f"best of {table['best_of']}"] if table["best_of"] > 1 else []
+    seeds = "best of {}" if table["published"] else "{} seeds"
+    parts = [seeds.format(table["best_of"])] if table["best_of"] > 1 else []
     if table["epochs"]:
         parts.append(f"up to {table['epochs']} epochs ({table['epochs'] * PAPER_EPOCH / 1e6:.0f} M examples)")
     return f" Published: {', '.join(parts)}." if parts else ""
@@ -120,25 +122,30 @@ def show(cell: dict[str, Any] | None) -> str:
     return f"{text(cell['published'])} → {f'**{ours}**' if cell['agrees'] is False else ours}"
 
 
-def by_column(table: dict[str, Any]) -> str:
-    """For each column how many cells agree, and those that do not."""
+def in_groups(table: dict[str, Any]) -> str:
+    """For each column how many cells agree, those that do not, and the run; for each row where a row is a distribution."""
+    one, other = ("row", "column") if all(cell["measure"] == "share" for cell in table["cells"]) else ("column", "row")
     rows = []
-    for column in table["columns"]:
-        cells = [cell for cell in table["cells"] if cell["column"] == column]
+    for name in table[f"{one}s"]:
+        cells = [cell for cell in table["cells"] if cell[one] == name]
         measured = [cell for cell in cells if cell["ours"] is not None]
-        differing = [f"{cell['row']}: {text(cell['published'])} → {text(cell['ours'])}" for cell in measured
+        differing = [f"{cell[other]}: {text(cell['published'])} → {text(cell['ours'])}" for cell in measured
                      if cell["agrees"] is False]
         more = f", and {len(differing) - LONGEST_LIST} more" if len(differing) > LONGEST_LIST else ""
-        rows.append([column, str(len(cells)), str(len(measured)) if measured else "·",
+        rows.append([name, str(len(cells)), str(len(measured)) if measured else "·",
                      str(sum(cell["agrees"] is True for cell in measured)) if measured else "·",
-                     ", ".join(differing[:LONGEST_LIST]) + more])
-    return markdown(["column", "cells", "measured", "agree", "published → ours where they differ"], rows)
+                     ", ".join(differing[:LONGEST_LIST]) + more,
+                     ", ".join(f"`{run}`" for run in dict.fromkeys(cell["run"] for cell in measured))])
+    return markdown([one, "cells", "measured", "agree", "published → ours where they differ", "run"], rows)
 
 
 def reasons(table: dict[str, Any]) -> list[str]:
-    """Why ours differs, each reason once with the cells it is about; and results of an older recipe as such."""
+    """Why ours differs, each reason once with the cells it is about; and results of another law, model or an older recipe
+    as such."""
     found: dict[str, list[str]] = {}
     for cell in table["cells"]:
+        if cell["measured_as"]:
+            found.setdefault(f"measured as {cell['measured_as']} (`{cell['run']}`)", []).append(cell["row"])
         if cell["agrees"] is False:
             found.setdefault(f"{cell['why']['reason']}: {cell['why']['text']}", []).append(cell["row"])
     lines = []
@@ -146,7 +153,8 @@ def reasons(table: dict[str, Any]) -> list[str]:
         names = list(dict.fromkeys(rows))
         lines.append(f"{', '.join(names[:LONGEST_LIST])}{' …' if len(names) > LONGEST_LIST else ''}: {why}.")
     old = Counter(cell["recipe"] for cell in table["cells"] if cell["current"] is False)
-    return lines + [f"{count} cells were measured in an older recipe, {recipe}." for recipe, count in old.items()]
+    return lines + [f"{count_of(count, 'cell')} {'was' if count == 1 else 'were'} measured in an older recipe, {recipe}."
+                    for recipe, count in old.items()]
 
 
 def curve_line(one: dict[str, Any]) -> str:
@@ -156,7 +164,8 @@ def curve_line(one: dict[str, Any]) -> str:
         if count > best:
             best = count
             steps.append(f"{count} at {examples / PAPER_EPOCH:.1f}")
-    return f"- `{one['run']}` (seed {one['seed']}), correct GCD at epoch: {', '.join(steps)}."
+    stands = f", measured as {one['measured_as']}" if one["measured_as"] else ""
+    return f"- `{one['run']}` (seed {one['seed']}{stands}), correct GCD at epoch: {', '.join(steps)}."
 
 
 def runs_section(entries: Iterable[Entry]) -> str:

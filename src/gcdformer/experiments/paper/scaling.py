@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gcdformer.experiments.paper.table import Cell, Experiment, Leaves, Measure, Note, Table, grid
+from gcdformer.experiments.presets import preset
 
 SMALL_DIMS = """
 2 81.3 81.4 81.4 81.4 81.2 81.6
@@ -83,8 +84,14 @@ SHRUNK = 8
 """`fast` is an eighth as wide as `paper`; deep and recurrent models shrink by as much."""
 
 ACCURACY, PARAMETERS, CORRECT = Measure("accuracy"), Measure("parameters"), Measure("correct")
+FAST, PUBLISHED = preset("fast").model, preset("paper").model
 SMALLER = Note("smaller model", f"in the fast preset the widths are the published ones divided by {SHRUNK}")
-MISPRINT = Note("pitfall", "81.4 is surely a misprint of 91.4")
+RECURRENT_SMALLER = Note("smaller model", f"{SMALLER.text}, and the layers are {FAST.encoder_layers} instead of "
+                         f"{PUBLISHED.encoder_layers}")
+OWN_MODEL = Note("smaller model", "in the fast preset the last column is the preset's own model, encoder and decoder of "
+                 f"{FAST.encoder_layers} layer, {FAST.encoder_dim} dimensions and {FAST.encoder_heads} heads; the other "
+                 "columns are as published")
+MISPRINT = Note("pitfall", "81.4 is surely a misprint of 91.4", alone=True)
 COUNT_128 = Note("pitfall", "one layer of 128 dimensions has 1.5 million parameters")
 
 
@@ -124,7 +131,7 @@ def recurrent_table(name: str, text: str, operands: str, outcomes: str, title: s
     columns = [(f"{family} {hidden}", CORRECT) for family, hidden in RECURRENT]
     return Table(name, f"tab:{name}", title,
                  grid(text, columns, lambda base, column: recurrent(base, column, operands, outcomes)),
-                 best_of=3, epochs=epochs, note=SMALLER)
+                 best_of=3, epochs=epochs, note=RECURRENT_SMALLER)
 
 
 DIM_NAMES = [*map(str, DIMS), "4 layers of 512"]
@@ -134,7 +141,8 @@ TABLES = (
     Table("small_dims", "tab:small_dims", "One layer of 512 to 32 dimensions: accuracy and parameters",
           parameters([(name, one_layer(10, place), count)
                       for place, (name, count) in enumerate(zip(DIM_NAMES, [*DIMS.values(), BASELINE], strict=True))])
-          + grid(SMALL_DIMS, [(name, ACCURACY) for name in DIM_NAMES], one_layer)),
+          + grid(SMALL_DIMS, [(name, ACCURACY) for name in DIM_NAMES], one_layer),
+          note=OWN_MODEL),
     Table("deep_models", "tab:deep_models", "Encoder and decoder layers: accuracy and parameters",
           parameters([(name, deep(10, place), count)
                       for place, (name, count) in enumerate(zip(DEPTH_NAMES, DEPTHS.values(), strict=True))])

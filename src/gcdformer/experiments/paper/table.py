@@ -111,6 +111,8 @@ class Note:
 
     reason: Reason
     text: str
+    alone: bool = False
+    """Whether it explains a difference whatever the budgets are: a misprint, a column that is of another law."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or the readable facts of a figure. `epochs` and `best_of` are the paper's own budget, where it is stated."""
+    """A table, or the readable facts of a figure. `epochs` and `best_of` are the paper's own budget, where it is stated;
+    a figure shows all of its `best_of` seeds."""
 
     name: str
     label: str
@@ -143,6 +146,8 @@ class Table:
     note: Note | None = None
     curves: tuple[Experiment, ...] = ()
     """The experiments whose learning curves a figure shows."""
+    epochs_of_columns: tuple[tuple[str, int], ...] = ()
+    """The columns whose epochs are others than the table's."""
 
     @property
     def rows(self) -> list[str]:
@@ -159,6 +164,18 @@ class Table:
     @property
     def bases(self) -> list[int]:
         return sorted({cell.experiment.base for cell in self.cells} | {one.base for one in self.curves})
+
+    def epochs_of(self, cell: Cell) -> int | None:
+        """The epochs behind a published value, where they are stated; those to reach a number of GCD are the value."""
+        if self.epochs is None and cell.measure.kind == "reached" and isinstance(cell.published, int):
+            return cell.published
+        return dict(self.epochs_of_columns).get(cell.column, self.epochs)
+
+    def epochs_for(self, experiment: Experiment) -> int | None:
+        """The epochs of an experiment's runs, where they are stated."""
+        columns = {cell.column for cell in self.cells if cell.experiment == experiment}
+        found = {dict(self.epochs_of_columns).get(column, self.epochs) for column in columns}
+        return found.pop() if len(found) == 1 else self.epochs
 
     def experiments(self, bases: Iterable[int] | None = None) -> list[Experiment]:
         """What has to be trained for this table, each once; the natural runs that others are compared with too."""

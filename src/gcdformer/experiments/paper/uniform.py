@@ -56,7 +56,7 @@ UNIFORMS = """
 """
 COLUMNS = [("uniform operands", Measure("correct")), ("log-uniform operands", Measure("correct"))]
 UNI_10, UNI_1000 = Experiment(10, outcomes="uniform"), Experiment(1000, outcomes="uniform")
-TYPO = Note("pitfall", "200 is a misprint of 100")
+TYPO = Note("pitfall", "200 is a misprint of 100", alone=True)
 CHANGING = Note("not comparable", "the element that stands for a class changes from epoch to epoch; what can be compared "
                 "are the classes. C_4 lists 24 in the text, although 8 is a class of its own")
 BASE_1000 = Note("pitfall", "71 here, 95 in the text (by epoch 740 to 800)")
@@ -81,9 +81,9 @@ def uni1000() -> tuple[Cell, ...]:
 
 TABLES = (
     Table("pred_uni10", "tab:pred_uni10", "Predictions at successive epochs, base 10, uniform operands and outcomes",
-          uni10(), best_of=3, epochs=581, note=CHANGING),
+          uni10(), epochs=581, note=CHANGING),
     Table("pred_uni1000_400", "tab:pred_uni1000_400", "Predictions split over many values, base 1000, uniform outcomes",
-          uni1000(), best_of=1, epochs=400, note=CHANGING),
+          uni1000(), epochs=400, note=CHANGING),
     Table("uniforms", "tab:uniforms", "Correct GCD with uniform outcomes",
           grid(UNIFORMS, COLUMNS, lambda base, column: Experiment(base, ("uniform", "log-uniform")[column], "uniform"),
                {(1000, "uniform operands"): BASE_1000}), best_of=3, epochs=1200),

@@ -1,0 +1,100 @@
+"""The runs behind a table of `gcdformer reproduce`: which are missing, how long they take, and their training."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+
+from gcdformer.commands.options import print_json
+from gcdformer.commands.sweep import board_for, exit_code
+from gcdformer.config import Config
+from gcdformer.experiments.paper.compare import count_of
+from gcdformer.experiments.paper.ledger import ledger_entries
+from gcdformer.experiments.plan import Planned
+from gcdformer.experiments.presets import repeat_command
+from gcdformer.experiments.reproduce import ONE_THREAD, RECORDED, Recipe, mark, mark_recorded, to_train
+
+
+def find_recorded(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> None:
+    """What is in the ledger is not trained, unless --again asks for it."""
+    if not args.again:
+        mark_recorded(planned, recipe, ledger_entries(args.ledger))
+
+
+def show_plan(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
+    rows = [{"name": one.name, "run": str(one.path), "status": one.status,
+             "command": repeat_command(one.config, one.name)} for one in planned]
+    seconds = wall_time(args, planned, recipe, by_measuring=True)
+    if args.json:
+        print_json({"runs": rows, "slots": slots(args), "seconds": seconds})
+    else:
+        for row in rows:
+            print(f"{row['status']:13} {row['run']}")
+        print(work(args, planned, seconds))
+    return 0
+
+
+def work(args: argparse.Namespace, planned: list[Planned], seconds: float | None) -> str:
+    """How many runs of what budget are to train, and how long that takes if it is known."""
+    todo = to_train(planned)
+    budgets = Counter(budget_words(one.config) for one in todo)
+    parts = [f"{count_of(count, 'run')} of {budget}" for budget, count in budgets.items()] or ["no run"]
+    told = f"to train: {' and '.join(parts)}"
+    if todo:
+        told += f", {slots(args)} at a time" + ("" if seconds is None else f": about {duration(seconds)}")
+    recorded = sum(one.status == RECORDED for one in planned)
+    over = len(planned) - len(todo) - recorded
+    told += f"; {over} over" if over else ""
+    return told + (f"; {recorded} in the ledger (--again trains them)" if recorded else "")
+
+
+def budget_words(config: Config) -> str:
+    limits = config.limits
+    words = [f"{limits.max_minutes:g} minutes"] if limits.max_minutes else []
+    if limits.max_epochs:
+        words.append(f"{count_of(limits.max_epochs, 'epoch')} ({limits.max_epochs * config.training.epoch_size:,} examples)")
+    return " or ".join(words)
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{max(1, round(seconds / 60))} min"
+
+
+def slots(args: argparse.Namespace) -> int:
+    from gcdformer.experiments.local import slots_here
+    return int(args.jobs or slots_here(ONE_THREAD))
+
+
+def wall_time(args: argparse.Namespace, planned: list[Planned], recipe: Recipe, *, by_measuring: bool) -> float | None:
+    """Seconds that all runs take here. Minutes tell it; epochs only if the speed is measured, which takes a few seconds for
+    a small model and minutes for the paper's: then it is not known."""
+    from gcdformer.experiments.estimate import estimate, needs_speed, wall_seconds
+    todo = to_train(planned)
+    if any(needs_speed(one.config) for one in todo) and (recipe.preset == "paper" or not by_measuring):
+        return None
+    found = [value for value in estimate(todo).values() if value is not None]
+    return wall_seconds(found, slots(args)) if len(found) == len(todo) else None
+
+
+def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
+    """Hand what is missing to the local engine: each run a process with one thread."""
+    missing = to_train(planned)
+    how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
+    if not all(one.over for one in planned) and not how.quiet:
+        print(work(args, planned, wall_time(args, planned, recipe, by_measuring=False)),
+              file=sys.stderr if how.json else sys.stdout, flush=True)
+    if not missing:
+        return 0
+    from gcdformer.experiments.engine import run_trials
+    from gcdformer.experiments.local import LocalEngine
+    from gcdformer.training.signals import StopRequest
+    here = [one for one in planned if one.status != RECORDED]
+    mark(missing, recipe)
+    with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
+        run_trials(here, engine, board_for(how, here, engine.slots), stop)
+        interrupted = bool(stop)
+    for one in here:
+        if one.status in ("failed", "diverged", "in use"):
+            print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
+    return exit_code(here, interrupted)
