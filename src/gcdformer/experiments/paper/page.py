@@ -31,7 +31,8 @@ LONGEST_LIST = 12
 LONGEST_EVIDENCE = 40
 CLAIMS_HEAD = f"""What the paper claims, in our words, and what the measured runs say of it. A comparison pairs runs that
 differ in one thing, of the same recipe and seed and of like budgets, and reads both after the same number of examples unless
-it says otherwise. A claim holds if that is so three times of four, and is undecided if it was counted less often than asked.
+it says otherwise. A claim holds if that is so three times of four; it is undecided if fewer were counted than it asks for,
+or if chance does as well.
 `gcdformer reproduce {CLAIMS}` measures what is missing, {CLAIM_EPOCHS} epochs a run."""
 
 
