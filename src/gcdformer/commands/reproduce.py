@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one a core)")
-    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing and the time they take, and "
+    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing and what they take, and "
                         "train nothing")
     parser.add_argument("--again", action="store_true", help="train what is in the ledger too, and show that instead")
     parser.add_argument("--show", action="store_true", help="print what is measured, and train nothing")
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         planned, recipe = plan_table(args, table)
         find_recorded(args, planned, recipe)
         if args.dry_run:
-            return show_plan(args, planned, recipe)
+            return show_plan(args, planned)
         code = train_missing(args, planned, recipe)
     show(args, table)
     return code

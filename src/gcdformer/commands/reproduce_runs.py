@@ -22,26 +22,26 @@ def find_recorded(args: argparse.Namespace, planned: list[Planned], recipe: Reci
         mark_recorded(planned, recipe, ledger_entries(args.ledger))
 
 
-def show_plan(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
+def show_plan(args: argparse.Namespace, planned: list[Planned]) -> int:
     rows = [{"name": one.name, "run": str(one.path), "status": one.status,
              "command": repeat_command(one.config, one.name)} for one in planned]
-    seconds = wall_time(args, planned, recipe, by_measuring=True)
     if args.json:
-        print_json({"runs": rows, "slots": slots(args), "seconds": seconds})
+        print_json({"runs": rows, "slots": slots(args), "seconds": wall_time(args, to_train(planned))})
     else:
         for row in rows:
             print(f"{row['status']:13} {row['run']}")
-        print(work(args, planned, seconds))
+        print(work(args, planned))
     return 0
 
 
-def work(args: argparse.Namespace, planned: list[Planned], seconds: float | None) -> str:
+def work(args: argparse.Namespace, planned: list[Planned]) -> str:
     """How many runs of what budget are to train, and how long that takes if it is known."""
     todo = to_train(planned)
     budgets = Counter(budget_words(one.config) for one in todo)
     parts = [f"{count_of(count, 'run')} of {budget}" for budget, count in budgets.items()] or ["no run"]
     told = f"to train: {' and '.join(parts)}"
     if todo:
+        seconds = wall_time(args, todo)
         told += f", {slots(args)} at a time" + ("" if seconds is None else f": about {duration(seconds)}")
     recorded = sum(one.status == RECORDED for one in planned)
     over = len(planned) - len(todo) - recorded
@@ -66,12 +66,11 @@ def slots(args: argparse.Namespace) -> int:
     return int(args.jobs or slots_here(ONE_THREAD))
 
 
-def wall_time(args: argparse.Namespace, planned: list[Planned], recipe: Recipe, *, by_measuring: bool) -> float | None:
-    """Seconds that all runs take here. Minutes tell it; epochs only if the speed is measured, which takes a few seconds for
-    a small model and minutes for the paper's: then it is not known."""
+def wall_time(args: argparse.Namespace, todo: list[Planned]) -> float | None:
+    """Seconds that all runs take here, if minutes tell it. Of epochs the speed would have to be measured, which takes
+    minutes for the wide models of some tables: then it is not known."""
     from gcdformer.experiments.estimate import estimate, needs_speed, wall_seconds
-    todo = to_train(planned)
-    if any(needs_speed(one.config) for one in todo) and (recipe.preset == "paper" or not by_measuring):
+    if any(needs_speed(one.config) for one in todo):
         return None
     found = [value for value in estimate(todo).values() if value is not None]
     return wall_seconds(found, slots(args)) if len(found) == len(todo) else None
@@ -82,8 +81,7 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
     missing = to_train(planned)
     how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
     if not all(one.over for one in planned) and not how.quiet:
-        print(work(args, planned, wall_time(args, planned, recipe, by_measuring=False)),
-              file=sys.stderr if how.json else sys.stdout, flush=True)
+        print(work(args, planned), file=sys.stderr if how.json else sys.stdout, flush=True)
     if not missing:
         return 0
     from gcdformer.experiments.engine import run_trials
