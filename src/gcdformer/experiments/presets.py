@@ -23,7 +23,7 @@ def fast() -> Config:
 
 def hour() -> Config:
     """`fast` with 96 dimensions and a longer list in focus: most of the 100 GCD in an hour."""
-    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,49,32,27,53,59,61,67", focus_share=0.5, final_alpha=0.75,
+    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,53,81,27,49,32", focus_share=0.5,
                           dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
 
 
