@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import gcdformer
 from gcdformer import Run, load_run
@@ -21,6 +23,7 @@ from gcdformer.lab import answers, server
 from gcdformer.lab.catalogue import EXAMPLE, Catalogue, sample_lines
 from gcdformer.lab.serve import listen
 from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs
 from test_report import long_run
 
@@ -164,6 +167,16 @@ def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
     with run.folder.metrics_path.open("a") as file:
         file.write('{"epoch": 51, "st')
     assert sample_lines(run.folder.metrics_path)[-1]["epoch"] == 50
+
+
+@given(lengths=st.lists(st.integers(0, 6000), min_size=1, max_size=40), cut=st.integers(0, 200))
+def test_any_whole_metrics_are_sampled(lengths: list[int], cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Lines of any length, the last one maybe being written: nothing of it is damaged, and the last whole one is there."""
+    path = tmp_path_factory.mktemp("metrics") / "metrics.jsonl"
+    rows = [to_text({"epoch": epoch, "D": "x" * length}) for epoch, length in enumerate(lengths, 1)]
+    path.write_text("".join(rows) + rows[0][:min(cut, len(rows[0]) - 1)])
+    epochs = [line["epoch"] for line in sample_lines(path)]
+    assert epochs == sorted(epochs) and epochs[-1] == len(rows)
 
 
 def test_a_run_in_training_is_live(tmp_path: Path, trained: Run) -> None:

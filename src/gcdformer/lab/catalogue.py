@@ -181,16 +181,18 @@ def sample_lines(path: Path) -> list[Line]:
         if size <= TAIL:
             rows = file.read().split(b"\n")[:-1]
         else:
-            rows = [row_after(file, number * size // CURVE_POINTS) for number in range(CURVE_POINTS)]
+            spread = [row_after(file, number * size // CURVE_POINTS) for number in range(CURVE_POINTS)]
+            rows = [row for row in spread if row is not None]
             file.seek(size - TAIL)
             rows.append(file.read().rpartition(b"\n")[0].rpartition(b"\n")[2])
     found = {int(line["epoch"]): line for line in (from_text(row.decode("ascii"), str(path)) for row in rows)}
     return [found[epoch] for epoch in sorted(found)]
 
 
-def row_after(file: BinaryIO, place: int) -> bytes:
-    """The first whole line that starts at this place or behind it."""
+def row_after(file: BinaryIO, place: int) -> bytes | None:
+    """The first whole line that starts at this place or behind it; None within the last one, or before one being written."""
     file.seek(place)
     if place:
         file.readline(TAIL)
-    return file.readline(TAIL).rstrip(b"\n")
+    row = file.readline(TAIL)
+    return row[:-1] if row.endswith(b"\n") else None
