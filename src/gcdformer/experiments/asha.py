@@ -16,7 +16,15 @@ from typing import Any
 from gcdformer.config import Config
 from gcdformer.experiments.board import Board
 from gcdformer.experiments.engine import settle
-from gcdformer.experiments.on_ray import PROGRESS_SECONDS, check_needs, connect, disconnect, make_ready
+from gcdformer.experiments.on_ray import (
+    PROGRESS_SECONDS,
+    check_needs,
+    connect,
+    disconnect,
+    handlers,
+    make_ready,
+    set_handlers,
+)
 from gcdformer.experiments.plan import HIDDEN, Planned, refresh, write_record
 from gcdformer.experiments.trial import DONE, Ending, run_trial
 from gcdformer.runs.metrics import Line
@@ -47,7 +55,7 @@ def tuned_trial(orders: dict[str, Any]) -> None:
 def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, address: str | None, grace: int,
                   reduction: int, retries: int) -> None:
     """Run what is not over, under ASHA. Sets the status and reason of each trial."""
-    os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours
+    os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours; `Watch` takes SIGUSR1 back
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the board tells
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
     make_ready(address)
@@ -58,9 +66,13 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     longest = max(one.config.limits.max_epochs or NO_END for one in todo.values())
     scratch = first.path.parent.absolute() / HIDDEN / "tune"
     endings: dict[str, Ending] = {}
+    ours = handlers()
 
     class Watch(tune.Callback):
         """Passes what Tune tells on to the board."""
+
+        def setup(self, *args: Any, **info: Any) -> None:
+            set_handlers(ours)
 
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             one = named(trial)
@@ -113,8 +125,8 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     finally:
         disconnect()
     for one in todo.values():
-        if not one.over and one.status != "failed":
-            one.status, one.reason = refresh(one).status, "stopped by a signal"
+        if not one.over and one.status not in ("failed", "in use"):
+            one.status, one.reason = refresh(one).status, "stopped by a signal" if stop else "Ray Tune ended before it did"
     if all(one.status != "failed" for one in planned):
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -9,7 +9,11 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +25,7 @@ from gcdformer.experiments.plan import Planned
 from gcdformer.experiments.sweep import Needs
 from gcdformer.experiments.trial import Ending, run_trial
 from gcdformer.training.device import available_cores
-from gcdformer.training.signals import EXIT_INTERRUPTED
+from gcdformer.training.signals import EXIT_INTERRUPTED, SIGNALS, Interrupted
 
 LOCALHOST = "127.0.0.1"
 PROGRESS_SECONDS = 5.0  # shared storage is slower than a disk, and there may be hundreds of trials
@@ -46,16 +50,43 @@ def connect(address: str | None) -> int:
     make_ready(address)
     import ray
     quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
-    if address is None:
-        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, object_store_memory=SMALLEST_STORE,
-                 _node_ip_address=LOCALHOST, **quiet)
-    else:
-        check_address(address)
-        try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"address: no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from None
+    with own_signals():
+        if address is None:
+            ray.init(address="local", num_cpus=available_cores(), include_dashboard=False,
+                     object_store_memory=SMALLEST_STORE, _node_ip_address=LOCALHOST, **quiet)
+        else:
+            check_address(address)
+            try:
+                ray.init(address=address, **quiet)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise UserError(f"address: no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from None
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+
+
+Handlers = dict[signal.Signals, Any]
+
+
+def handlers() -> Handlers:
+    """What this process does on the signals that ask for a stop."""
+    return {name: signal.getsignal(name) for name in SIGNALS}
+
+
+def set_handlers(ours: Handlers) -> None:
+    if threading.current_thread() is threading.main_thread():  # elsewhere nobody can have changed them
+        for name, handler in ours.items():
+            signal.signal(name, handler)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """`ray.init` takes SIGTERM for itself, and ends by `SystemExit` if one comes meanwhile; then signals are ours again."""
+    ours = handlers()
+    try:
+        yield
+    except SystemExit:
+        raise Interrupted("SIGTERM") from None
+    finally:
+        set_handlers(ours)
 
 
 def check_address(address: str) -> None:
