@@ -183,6 +183,11 @@ def test_killed_trials_and_drivers_change_nothing(tmp_path: Path) -> None:
     """A trial killed, the driver killed, the driver stopped by a signal: the same runs in the end, bit for bit."""
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+    driver = start_sweep(file, out, "--retries", 0, "--jobs", 2)
+    for process in wait_for(lambda: len(found := running(out)) == 2 and found).values():
+        os.kill(process, signal.SIGTERM)
+    code, output = finish(driver)
+    assert code == 1 and output.count("\nbegun fast") == 4 and "2 trials: 2 begun" in output, output
     driver = start_sweep(file, out)
     name, process = next(iter(wait_for(lambda: running(out)).items()))
     os.kill(process, signal.SIGKILL)

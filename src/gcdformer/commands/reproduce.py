@@ -144,7 +144,7 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
     missing = [one for one in planned if not one.over]
     if not missing:
         return 0
-    from gcdformer.commands.sweep import board_for, exit_code
+    from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
     from gcdformer.experiments.engine import run_trials
     from gcdformer.experiments.local import LocalEngine
     from gcdformer.experiments.reproduce import ONE_THREAD, mark
@@ -155,7 +155,7 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
         run_trials(planned, engine, board_for(how, planned, engine.slots), stop)
         interrupted = bool(stop)
     for one in planned:
-        if one.status in ("failed", "diverged", "in use"):
+        if worth_a_line(one, interrupted):
             print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
     return exit_code(planned, interrupted)
 

@@ -118,7 +118,7 @@ def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planne
             interrupted = bool(stop)
     else:
         interrupted = False
-    tell(args, planned)
+    tell(args, planned, interrupted)
     return exit_code(planned, interrupted)
 
 
@@ -141,17 +141,21 @@ def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> B
 
 
 def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial failed, 3 one diverged, 0 all are over."""
+    """75 stopped by a signal, 1 a trial is not over, 3 one diverged, 0 all are over."""
     from gcdformer.training.signals import EXIT_INTERRUPTED
-    statuses = {one.status for one in planned}
     if interrupted:
         return EXIT_INTERRUPTED
-    if statuses & {"failed", "in use"}:
+    if not all(one.over for one in planned):
         return 1
-    return 3 if "diverged" in statuses else 0
+    return 3 if any(one.status == "diverged" for one in planned) else 0
 
 
-def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
+def worth_a_line(one: Planned, interrupted: bool) -> bool:
+    """Whether a trial did not come to a good end; after a signal, those that were stopped by it are as they should be."""
+    return one.status in ("failed", "diverged", "in use") or not (one.over or interrupted)
+
+
+def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) -> None:
     """Where each trial stands."""
     rows = [row(one) for one in planned]
     if args.json:
@@ -160,7 +164,7 @@ def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
     counts: dict[str, int] = {}
     for one in planned:
         counts[one.status] = counts.get(one.status, 0) + 1
-        if one.status in ("failed", "diverged", "in use"):
+        if worth_a_line(one, interrupted):
             print(f"{one.status} {one.name}: {one.reason}", file=sys.stderr)
     if args.quiet:
         return
