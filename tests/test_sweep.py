@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
-from gcdformer.experiments.plan import plan, write_record
+from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
 from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -143,6 +144,42 @@ def test_what_diverged_is_remembered_until_retried(tmp_path: Path) -> None:
     again = plan(trials, tmp_path)[0]
     assert again.over and again.status == "diverged" and "step 7" in again.reason
     assert plan(trials, tmp_path, retry=True)[0].status == plan(trials, tmp_path)[0].status == "missing"
+
+
+def test_an_open_horizon_and_a_given_one_are_two_trials(tmp_path: Path) -> None:
+    """Whichever ran first, in one file or in two, in parts or not; each has a folder of its own."""
+    fields = {"fixed": {"dim": 16, "epoch_size": 512, "test_size": 200, "device": "cpu"}, "budget": {"max_epochs": 1}}
+    trials = expand(SweepFile.model_validate({**fields, "list": [{}, {"horizon": 9000}]}))
+    alone = expand(SweepFile.model_validate(fields))
+    given_one = plan(trials, tmp_path)[1]
+    note_start(given_one)
+    train(given_one.config, given_one.path)
+    assert [one.status for one in plan(trials, tmp_path)] == ["missing", "finished"]
+    assert [one.status for one in plan(trials[:1], tmp_path, beside=trials)] == ["missing"]
+    assert [one.status for one in plan(alone, tmp_path)] == ["missing"]
+    open_one = plan(alone, tmp_path)[0]
+    note_start(open_one)
+    train(open_one.config, open_one.path)
+    for records in ("kept", "removed"):  # without records, as an earlier version left it, the file tells which is which
+        both = plan(trials, tmp_path)
+        assert [one.status for one in both] == ["finished", "finished"], records
+        assert [one.path for one in both] == [open_one.path, given_one.path]
+        shutil.rmtree(tmp_path / HIDDEN, ignore_errors=True)
+
+
+def test_a_horizon_that_equals_the_one_fixed_at_the_start_is_run_once_more_and_only_once(tmp_path: Path) -> None:
+    fields = {"fixed": {"dim": 16, "epoch_size": 512, "test_size": 200, "warmup": 1, "batch_size": 256, "device": "cpu"},
+              "budget": {"max_epochs": 1}}
+    trials = expand(SweepFile.model_validate({**fields, "list": [{"horizon": 2}, {}]}))
+    for one in plan(trials[1:], tmp_path):
+        note_start(one)
+        train(one.config, one.path)
+        assert load_run(one.path).config.identity() == trials[0].config.identity()
+    assert [one.status for one in plan(trials, tmp_path)] == ["missing", "finished"]
+    for one in plan(trials[:1], tmp_path, beside=trials):
+        note_start(one)
+        train(one.config, one.path)
+    assert [one.status for one in plan(trials, tmp_path)] == ["finished", "finished"]
 
 
 def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     check(args)
     sweep = read_sweep(args.file)
     index, count = args.part
-    trials = expand(sweep, str(args.file))[index::count]
+    trials = expand(sweep, str(args.file))
     from gcdformer.experiments.plan import plan
-    planned = plan(trials, args.out, retry=args.retry)
+    planned = plan(trials[index::count], args.out, retry=args.retry, beside=trials)
     if args.dry_run:
         return show_plan(args, sweep, planned)
     return run_planned(args, sweep, planned)

@@ -25,7 +25,7 @@ from gcdformer.experiments.on_ray import (
     make_ready,
     set_handlers,
 )
-from gcdformer.experiments.plan import HIDDEN, Planned, refresh, write_record
+from gcdformer.experiments.plan import HIDDEN, Planned, note_start, refresh, write_record
 from gcdformer.experiments.trial import DONE, Ending, run_trial
 from gcdformer.runs.metrics import Line
 from gcdformer.training.signals import EXIT_INTERRUPTED, StopRequest
@@ -77,6 +77,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             one = named(trial)
             if one.status != "running":
+                note_start(one)
                 one.status = "running"
                 board.started(one)
 

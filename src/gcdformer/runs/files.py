@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from gcdformer.errors import DamagedFile, UserError
 
@@ -44,9 +45,9 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write beside, sync, rename."""
-    beside = path.with_name(f".{path.name}.new")
+def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
+    """Write beside, sync, rename. A `shared` file has no lock: several may write it at once, and one of them is the last."""
+    beside = path.with_name(f".{path.name}.{token_hex(4)}.new" if shared else f".{path.name}.new")
     with writing(path):
         try:
             write_synced(beside, data)
