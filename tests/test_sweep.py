@@ -216,6 +216,15 @@ def test_flags_that_clash_are_one_line(words: list[str], tmp_path: Path, capsys:
     assert error.startswith("gcdformer: ") and len(error.splitlines()) == 1
 
 
+def test_a_signal_while_trials_start_fails_none(tmp_path: Path) -> None:
+    file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2), tmp_path / "out"
+    driver = start_sweep(file, out, "--jobs", 1)
+    assert driver.stdout is not None and driver.stdout.readline().startswith("start ")  # and torch is not loaded yet
+    driver.send_signal(signal.SIGTERM)
+    code, output = finish(driver)
+    assert code == 75 and "failed" not in output and "2 trials: 2 missing" in output, output
+
+
 def test_killed_trials_and_drivers_change_nothing(tmp_path: Path) -> None:
     """A trial killed, the driver killed, the driver stopped by a signal: the same runs in the end, bit for bit."""
     file, out = tmp_path / "sweep.toml", tmp_path / "out"

@@ -40,7 +40,7 @@ VERBS = {
     "bench": "throughput of sampling, training and evaluation on this machine",
 }
 
-SAVING = ("demo", "train")
+SAVING = ("demo", "train", "sweep", "reproduce")
 """Verbs that save when a signal asks them to stop, from their first moment."""
 
 CODES = ("exit codes: 0 done; 2 bad input; 3 the loss diverged (the last good checkpoint is kept); "

@@ -68,6 +68,8 @@ def run_trials(planned: list[Planned], engine: Engine, board: Board, stop: StopR
                 engine.ask_to_stop()
             for one, ending in engine.wait(0.25):
                 del running[one.name]
+                if asked and ending.code < 0:  # it was starting, or waited for its folder: it had nothing to save
+                    ending = Ending(EXIT_INTERRUPTED, ending.reason)
                 if lost(ending) and not asked and tried[one.name] < retries:
                     tried[one.name] += 1
                     one.status = "begun"
