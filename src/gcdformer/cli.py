@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NoReturn
 
-from gcdformer.errors import UserError
+from gcdformer.errors import UserError, one_line
 from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, farewell
 from gcdformer.version import __version__
 
@@ -73,11 +73,6 @@ def build_parser(*loaded: str) -> Parser:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run, build_parsers=build_parsers)
     return parser
-
-
-def one_line(text: str) -> str:
-    """Without line breaks, and without what a terminal would obey: names in files may come from anyone."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

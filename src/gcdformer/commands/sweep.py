@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
-from gcdformer.errors import UserError
+from gcdformer.errors import UserError, one_line
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]
         table.add_column(heading, no_wrap=heading != "trial", overflow="fold")
     for one in planned:
         value = seconds[one.name]
-        table.add_row(one.name, one.status, "" if one.over else "?" if value is None else clock(value))
+        table.add_row(Text(one_line(one.name)), one.status, "" if one.over else "?" if value is None else clock(value))
     Console(highlight=False).print(table)
     unknown = len(seconds) - len(known)
     print(f"{len(planned)} trials, {sum(one.over for one in planned)} of them over; {slots} at a time on this machine: "
@@ -165,7 +166,7 @@ def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) ->
     for one in planned:
         counts[one.status] = counts.get(one.status, 0) + 1
         if worth_a_line(one, interrupted):
-            print(f"{one.status} {one.name}: {one.reason}", file=sys.stderr)
+            print(one_line(f"{one.status} {one.name}: {one.reason}"), file=sys.stderr)
     if args.quiet:
         return
     print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
