@@ -23,7 +23,7 @@ from gcdformer.experiments.estimate import wall_seconds
 from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
-from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
+from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
 
@@ -180,6 +180,19 @@ def test_a_horizon_that_equals_the_one_fixed_at_the_start_is_run_once_more_and_o
         note_start(one)
         train(one.config, one.path)
     assert [one.status for one in plan(trials, tmp_path)] == ["finished", "finished"]
+
+
+def test_a_damaged_state_makes_no_trial_finished(tmp_path: Path) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 100"))
+    one = plan(expand(read_sweep(file)), tmp_path)[0]
+    run = train(one.config.replace(max_minutes=None, max_epochs=1), one.path)
+    again = plan(expand(read_sweep(file)), tmp_path)[0]
+    assert again.status == "begun" and again.reason == "at step 20"
+    state = checkpoint_path(run.path, 20) / "state.json"
+    state.write_text(state.read_text().replace('"seconds": ', '"seconds": 9000'))
+    again = plan(expand(read_sweep(file)), tmp_path)[0]
+    assert again.status == "begun" and again.reason == ""
 
 
 def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:

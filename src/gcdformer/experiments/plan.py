@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gcdformer.config import Config
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.experiments.sweep import Trial, distinct, identity_digest
-from gcdformer.runs.checkpoint import TrainingState, checkpoint_path, checkpoint_steps
+from gcdformer.runs.checkpoint import TrainingState, checkpoint_steps, load_state
 from gcdformer.runs.files import replace_file
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line
@@ -106,14 +106,12 @@ def standing(path: Path, wanted: Config) -> tuple[str, str]:
 
 
 def newest_state(path: Path) -> TrainingState | None:
-    """Where the newest checkpoint stands; None if there is none or it cannot be read (training will tell)."""
-    for step in reversed(checkpoint_steps(path)):
-        try:
-            values = json.loads((checkpoint_path(path, step) / "state.json").read_bytes())
-            return TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-    return None
+    """Where the newest checkpoint stands; None if there is none or it is damaged (training will tell)."""
+    steps = checkpoint_steps(path)
+    try:
+        return load_state(path, steps[-1]) if steps else None
+    except DamagedFile:
+        return None
 
 
 def record_path(one: Planned) -> Path:
