@@ -22,7 +22,7 @@ from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
 from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
-from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
+from gcdformer.experiments.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
@@ -216,6 +216,12 @@ def test_a_run_in_use_is_waited_for_and_then_told(tmp_path: Path) -> None:
         ending = run_trial(config, folder.path, patience=0.1)
     assert ending.code == IN_USE and f"in use by process {os.getpid()}" in ending.reason
     assert run_trial(config, folder.path).code == 0
+
+
+def test_a_progress_file_that_cannot_be_written_ends_no_trial(tmp_path: Path) -> None:
+    (tmp_path / "run" / PROGRESS).mkdir(parents=True)  # not even root can put a file in its place
+    assert run_trial(tiny_config(max_epochs=1), tmp_path / "run", every=0).code == 0
+    assert len(load_run(tmp_path / "run").metrics) == 1
 
 
 @pytest.mark.parametrize("words", [["--asha"], ["--address", "127.0.0.1:1"], ["--part", "3/3"], ["--part", "x"],
