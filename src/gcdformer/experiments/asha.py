@@ -21,6 +21,7 @@ from gcdformer.experiments.on_ray import (
     check_needs,
     connect,
     disconnect,
+    go_to,
     handlers,
     make_ready,
     set_handlers,
@@ -48,6 +49,7 @@ def tuned_trial(orders: dict[str, Any]) -> None:
         tune.report({**last, "code": DONE, "reason": ""})
 
     trial = json.loads(orders["trial"])
+    go_to(trial["here"])  # Tune has changed to a folder of its own
     ending = run_trial(Config.parse(trial["config"]), Path(trial["out"]), every=PROGRESS_SECONDS, on_epoch=report)
     tune.report({**last, "code": ending.code, "reason": ending.reason})
 
@@ -112,8 +114,8 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     try:
         check_needs(first.trial.needs)
         needs = {"cpu": first.trial.needs.cpus, "gpu": first.trial.needs.gpus}
-        orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "config": one.config.model_dump()})
-                  for one in todo.values()]
+        orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "here": str(Path.cwd()),
+                              "config": one.config.model_dump()}) for one in todo.values()]
         scheduler = ASHAScheduler(time_attr="epoch", metric="merit", mode="max", max_t=max(longest, grace),
                                   grace_period=grace, reduction_factor=reduction)
         tuner = tune.Tuner(

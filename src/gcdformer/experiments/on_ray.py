@@ -114,8 +114,15 @@ def disconnect() -> None:
     ray.shutdown()
 
 
-def trial_task(tree: dict[str, Any], out: str) -> tuple[int, str]:
+def go_to(folder: str) -> None:
+    """Files that a configuration names relative to the driver's folder are found there, if this node has it too."""
+    if Path(folder).is_dir():
+        os.chdir(folder)
+
+
+def trial_task(tree: dict[str, Any], out: str, here: str) -> tuple[int, str]:
     """What runs on a node."""
+    go_to(here)
     ending = run_trial(Config.parse(tree), Path(out), every=PROGRESS_SECONDS)
     return ending.code, ending.reason
 
@@ -145,7 +152,7 @@ class RayEngine(Engine):
         import ray
         needs = one.trial.needs
         task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=self.retries)(trial_task)
-        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()))
+        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()), str(Path.cwd()))
         self.tasks[reference] = one
 
     def wait(self, seconds: float) -> list[tuple[Planned, Ending]]:
