@@ -28,10 +28,14 @@ def nothing_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head and a second node, each with one CPU; stopped whatever happens."""
+    """A head and a second node, each with one CPU, on 127.0.0.1 only; stopped whatever happens."""
+    before = listening()
     nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=dict(NODE))
     try:
         nodes.add_node(**NODE)
+        assert [node.node_ip_address for node in nodes.list_all_nodes()] == ["127.0.0.1", "127.0.0.1"]
+        sockets = {address for address in listening() - before if "ray" in owner(address)}
+        assert sockets and {address.split(":")[0] for address in sockets} <= LOOPBACK
         yield nodes
     finally:
         nodes.shutdown()
@@ -87,6 +91,14 @@ def owner(address: str) -> str:
     return ""
 
 
+def test_a_cluster_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 30)))  # too long for the names of Ray's sockets
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    code, output = finish(start_sweep(file, tmp_path / "out", "--engine", "ray"))
+    assert code == 2 and output.splitlines()[-1].startswith("gcdformer: ray: no cluster could be started"), output
+    assert "Traceback" not in output
+
+
 @pytest.mark.scale
 def test_signals_save_and_the_same_command_goes_on(cluster: Any, tmp_path: Path) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
@@ -102,6 +114,19 @@ def test_signals_save_and_the_same_command_goes_on(cluster: Any, tmp_path: Path)
     code, output = finish(start_sweep(file, out, *words))
     assert code == 0 and "3 trials: 3 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 3, 2)
+
+
+@pytest.mark.scale
+def test_a_trial_that_is_killed_again_and_again_is_given_up_after_its_retries(cluster: Any, tmp_path: Path) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=1, epochs=2, epoch_size=4800)
+    driver = start_sweep(file, out, "--engine", "ray", "--address", cluster.address, "--retries", 1)
+    for _ in range(2):
+        process = next(iter(wait_for(lambda: running(out)).values()))
+        os.kill(process, signal.SIGKILL)
+        wait_for(lambda process=process: process not in running(out).values())
+    code, output = finish(driver)
+    assert code == 1 and output.count("goes on from its last checkpoint") == 1 and "1 trials: 1 failed" in output, output
 
 
 @pytest.mark.scale

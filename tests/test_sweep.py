@@ -20,8 +20,9 @@ from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
+from gcdformer.experiments.on_ray import places
 from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
-from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
+from gcdformer.experiments.sweep import Needs, SweepFile, expand, read_sweep
 from gcdformer.experiments.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
@@ -91,6 +92,12 @@ def test_a_bad_file_is_one_line_that_names_the_field(text: str, word: str, tmp_p
 
 def test_wall_time_divides_the_work() -> None:
     assert wall_seconds([3, 1, 1, 1], 2) == 3 and wall_seconds([2, 2], 1) == 4 and wall_seconds([], 2) == 0
+
+
+def test_trials_at_a_time_are_bounded_by_cpus_and_gpus() -> None:
+    nodes = [{"CPU": 8.0, "GPU": 1.0}, {"CPU": 3.0, "GPU": 4.0}, {"CPU": 64.0}]
+    assert places(nodes, Needs(cpus=2)) == 4 + 1 + 32 and places(nodes, Needs(cpus=65)) == 0
+    assert places(nodes, Needs(cpus=2, gpus=1)) == 1 + 1 and places(nodes, Needs(cpus=1, gpus=0.25)) == 4 + 3
 
 
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:

@@ -126,7 +126,7 @@ def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planne
 def build_engine(args: argparse.Namespace, sweep: SweepFile) -> Engine:
     if args.engine == "ray":
         from gcdformer.experiments.on_ray import RayEngine
-        return RayEngine(args.address, retries=args.retries)
+        return RayEngine(args.address)
     from gcdformer.experiments.local import LocalEngine
     return LocalEngine(sweep.needs, args.jobs)
 

@@ -18,12 +18,12 @@ from gcdformer.experiments.board import Board
 from gcdformer.experiments.engine import settle
 from gcdformer.experiments.on_ray import (
     PROGRESS_SECONDS,
-    check_needs,
     connect,
     disconnect,
     go_to,
     handlers,
     make_ready,
+    room_for,
     set_handlers,
 )
 from gcdformer.experiments.plan import HIDDEN, Planned, note_start, refresh, write_record
@@ -112,7 +112,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
 
     connect(address)
     try:
-        check_needs(first.trial.needs)
+        board.slots = room_for(first.trial.needs)
         needs = {"cpu": first.trial.needs.cpus, "gpu": first.trial.needs.gpus}
         orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "here": str(Path.cwd()),
                               "config": one.config.model_dump()}) for one in todo.values()]
