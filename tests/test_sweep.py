@@ -20,6 +20,7 @@ from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
+from gcdformer.experiments.local import LocalEngine
 from gcdformer.experiments.on_ray import places
 from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.experiments.sweep import Needs, SweepFile, expand, read_sweep
@@ -100,6 +101,27 @@ def test_trials_at_a_time_are_bounded_by_cpus_and_gpus() -> None:
     assert places(nodes, Needs(cpus=2, gpus=1)) == 1 + 1 and places(nodes, Needs(cpus=1, gpus=0.25)) == 4 + 3
 
 
+def test_a_trial_sees_gpus_that_were_given_to_the_sweep_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine may have none: what CUDA would say is put in its place."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    monkeypatch.setattr("gcdformer.experiments.local.available_cores", lambda: 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5a, 7")
+
+    def seen(needs: Needs, jobs: int | None = None) -> list[str]:
+        engine = LocalEngine(needs, jobs)
+        return [engine.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(engine.slots)]
+
+    assert seen(Needs(gpus=1)) == ["3", "GPU-5a", "7"] and seen(Needs(gpus=2)) == ["3,GPU-5a"]
+    assert seen(Needs(gpus=0.5)) == ["3", "3", "GPU-5a", "GPU-5a", "7", "7"]
+    assert seen(Needs(cpus=8, gpus=1)) == ["3"] and seen(Needs(gpus=1), jobs=4) == ["3", "GPU-5a", "7", "3"]
+    with pytest.raises(UserError, match=r"needs\.gpus: a trial asks for 4 GPUs, this machine has 3"):
+        LocalEngine(Needs(gpus=4), 1)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert seen(Needs(gpus=1)) == ["0", "1", "2"]
+    assert LocalEngine(Needs(), 1).environment(0).get("CUDA_VISIBLE_DEVICES") is None
+
+
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
     """A command in this process: its trials are processes of their own."""
     code = main([str(word) for word in words])
@@ -130,6 +152,23 @@ def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, ca
     code, text = in_process(capsys, "sweep", file, "--out", out)
     assert code == 0 and len(load_run(out / "fast_lr-0.001_seed-0").metrics) == 2
     assert len(load_run(out / "fast_lr-0.001_seed-1").metrics) == 1
+
+
+def test_damaged_metrics_fail_their_trial_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2, epochs=1), tmp_path / "out"
+    both = plan(expand(read_sweep(file)), out)
+    for one in both:
+        train(one.config, one.path)
+    metrics = both[0].path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"epoch": 1', '"epoch": 2'))
+    damage = f"{metrics} line 1: does not match its checksum"
+    code, text = in_process(capsys, "sweep", file, "--out", out, "--json")
+    rows = json.loads(text)["trials"]
+    assert code == 1 and [row["status"] for row in rows] == ["failed", "finished"]
+    assert damage in rows[0]["reason"] and rows[0]["epoch"] is None and rows[1]["epoch"] == 1
+    write_record(both[0], "stopped", "by ASHA after epoch 1")
+    code, text = in_process(capsys, "sweep", file, "--out", out, "--json")
+    assert code == 0 and damage in json.loads(text)["trials"][0]["reason"]
 
 
 def test_parts_are_disjoint_and_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,7 +174,7 @@ def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) ->
 
 
 def row(one: Planned) -> dict[str, Any]:
-    lines = one.lines()
+    lines, problem = one.lines()
     last = lines[-1] if lines else {}
-    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": one.reason,
+    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": problem or one.reason,
             **{key: last.get(key) for key in ("epoch", "accuracy", "n_correct", "seconds")}}

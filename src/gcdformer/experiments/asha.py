@@ -139,6 +139,9 @@ def conclude(one: Planned, ending: Ending | None, stopping: bool) -> None:
     settle(one, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
     if one.over or stopping or ending is None or ending.code != DONE:
         return
-    lines = one.lines()
+    lines, problem = one.lines()
+    if problem:
+        one.reason = problem
+        return
     one.status, one.reason = "stopped", f"by ASHA after epoch {lines[-1]['epoch']}"
     write_record(one, one.status, one.reason)

@@ -164,9 +164,9 @@ def running_text(facts: dict[str, Any] | None) -> str:
 
 def result(one: Planned) -> str:
     """What came of a trial that ended."""
-    lines = one.lines() if one.status in ("finished", "stopped") else []
+    lines, problem = one.lines() if one.status in ("finished", "stopped") else ([], "")
     if not lines:
-        return one.reason
+        return problem or one.reason
     last = lines[-1]
     gcds = f", {last['n_correct']} correct GCD" if "n_correct" in last else ""
     return f"epoch {last['epoch']}, accuracy {last['accuracy']:.2f}{gcds}, {clock(last['seconds'])}"

@@ -46,8 +46,12 @@ class Planned:
     def over(self) -> bool:
         return self.status in OVER
 
-    def lines(self) -> list[Line]:
-        return RunFolder(self.path).metrics()
+    def lines(self) -> tuple[list[Line], str]:
+        """Its evaluations; none, and what is wrong in words, if its metrics are damaged."""
+        try:
+            return RunFolder(self.path).metrics(), ""
+        except DamagedFile as error:
+            return [], str(error)
 
 
 def plan(trials: list[Trial], out: Path, *, retry: bool = False, beside: Iterable[Trial] = ()) -> list[Planned]:
