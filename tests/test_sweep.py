@@ -221,6 +221,9 @@ def test_a_horizon_that_equals_the_one_fixed_at_the_start_is_run_once_more_and_o
         note_start(one)
         train(one.config, one.path)
         assert load_run(one.path).config.identity() == trials[0].config.identity()
+    other = plan(trials[:1], tmp_path)[0]  # another file, that asks for what was fixed, may extend it
+    assert (other.status, other.path) == ("finished", one.path)
+    note_start(other)
     assert [one.status for one in plan(trials, tmp_path)] == ["missing", "finished"]
     for one in plan(trials[:1], tmp_path, beside=trials):
         note_start(one)

@@ -1,7 +1,7 @@
 """The command line: a table of verbs. Each verb is a module of `commands/`, imported only when it is called.
 
-Exit codes: 0 done; 1 a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by a signal, saved, go on by
-the same command.
+Exit codes: 0 done; 1 a trial of a sweep is not over, or a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by
+a signal, saved, go on by the same command.
 """
 
 from __future__ import annotations

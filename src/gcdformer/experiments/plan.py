@@ -142,7 +142,11 @@ def write_record(one: Planned, status: str, reason: str) -> None:
 
 
 def note_start(one: Planned) -> None:
-    """Remember as what a trial is started; only a cosine's horizon makes a run differ from what was asked for."""
+    """Remember as what a trial is started; only a cosine's horizon makes a run differ from what was asked for. A run that
+    was started as another trial, which it equals, stays that one's."""
+    record = read_record(record_path(one))
+    if record and record["digest"] != one.trial.digest and RunFolder(one.path).exists():
+        return
     if one.config.training.schedule == "cosine":
         write_record(one, "begun", "")
     else:
