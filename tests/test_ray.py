@@ -178,7 +178,7 @@ def test_asha_stops_at_a_signal_and_goes_on(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("warmup = 5", "warmup = 5\ninit_from = 'source'"))
     for number in (signal.SIGUSR1, signal.SIGTERM):
         driver = start_sweep(file, out, "--engine", "ray", "--asha", here=tmp_path)
-        wait_for(lambda: running(out))
+        wait_for(lambda driver=driver: running(out) or driver.poll() is not None)
         driver.send_signal(number)
         code, output = finish(driver)
         assert code == 75 and "failed" not in output, output
