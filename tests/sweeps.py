@@ -41,9 +41,9 @@ def write_sweep(path: Path, *, rates: list[float], seeds: int, epochs: int = 3, 
     return path
 
 
-def start_sweep(file: Path, out: Path, *words: object) -> subprocess.Popen[str]:
+def start_sweep(file: Path, out: Path, *words: object, here: Path | None = None) -> subprocess.Popen[str]:
     process = subprocess.Popen([sys.executable, "-m", "gcdformer", "sweep", str(file), "--out", str(out), *map(str, words)],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=here)
     STARTED.append(process)
     return process
 

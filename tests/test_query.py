@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ import pytest
 from conftest import tiny_config
 from gcdformer import train
 from gcdformer.cli import main
-from gcdformer.runs.index import INDEX, runs_table
+from gcdformer.runs.files import replace_file
+from gcdformer.runs.index import INDEX, read_index, runs_table, to_bytes
+from gcdformer.runs.query import Question, Runs
 
 Ask = Callable[..., list[dict[str, object]]]
 
@@ -114,11 +118,69 @@ def test_the_index_follows_the_files(root: Path, tmp_path: Path, capsys: pytest.
     assert len(json.loads(captured.out)) == 2 and captured.err.count("does not match its checksum") == 2
 
 
-def test_a_folder_one_may_only_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (root / INDEX).unlink(missing_ok=True)
+def test_an_index_that_cannot_be_written_is_done_without(root: Path, tmp_path: Path,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns(INDEX))
+    (copy / INDEX).mkdir()  # as in a folder one may only read: nobody, not even root, can put a file in its place
+    assert len(runs_table(copy)) == 4 and not list(copy.glob("*.new")) and not list(copy.glob(".*.new"))
+    assert main(["runs", str(copy), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
 
-    def refuse(path: Path, data: bytes) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("gcdformer.runs.index.replace_file", refuse)
-    assert len(runs_table(root)) == 4 and not (root / INDEX).exists()
+def test_two_may_ask_at_once(root: Path, tmp_path: Path) -> None:
+    """Each writes a file of its own before it takes the index's place, so that the index is always whole."""
+    copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns(INDEX))
+    data, torn = to_bytes(runs_table(copy)), []
+
+    def write() -> None:
+        for _ in range(50):
+            replace_file(copy / INDEX, data, shared=True)
+
+    def read() -> None:
+        torn.extend(n for _ in range(100) if (n := len(read_index(copy))) != 4)
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(write), pool.submit(write), pool.submit(read)]:
+            done.result()
+    assert not torn and not list(copy.glob(".*.new"))
+
+
+def test_a_damaged_index_is_never_believed(root: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns(INDEX))
+    good = runs_table(copy)
+    data = (copy / INDEX).read_bytes()
+    for place in random.Random(5).sample(range(len(data)), 200):
+        (copy / INDEX).write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1:])
+        assert len(read_index(copy)) == 0
+    assert runs_table(copy).equals(good) and (copy / INDEX).read_bytes() == data
+
+
+def test_a_last_line_whose_end_has_changed_is_damage(root: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(root, tmp_path / "copy")
+    metrics = copy / "b10/s0/metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes()[:-1] + b"\x0b")
+    assert [text for text in runs_table(copy)["problem"].to_pylist() if text] == [
+        f"{metrics} line 2: does not end as it was written"]
+
+
+def test_metrics_have_the_columns_of_all_runs(root: Path, tmp_path: Path) -> None:
+    """Whichever run comes first: a task without GCD has no D."""
+    copy = shutil.copytree(root, tmp_path / "copy")
+    train(tiny_config(task="comparison", max_epochs=1), copy / "a-task-without-gcd")
+    answer = Runs(copy).ask(Question(sql="SELECT path, n_correct, D FROM metrics WHERE epoch = 1 ORDER BY path"))
+    assert answer.rows[0] == ("a-task-without-gcd", None, None)
+    assert len(answer.rows) == 5 and all(isinstance(row[1], int) and isinstance(row[2], list) for row in answer.rows[1:])
+
+
+def test_names_are_shown_as_they_are_and_obeyed_by_no_terminal(root: Path, tmp_path: Path,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(root / "b10/s0", tmp_path / "a[" / "b]")  # read as markup, it closes what nobody opened
+    shutil.copytree(root / "b10/s1", tmp_path / "red \x1b[31m")
+    bad = shutil.copytree(root / "b10/s1", tmp_path / "bad \x1b]0;title\x07")
+    (bad / "config.toml").write_text("x")
+    assert main(["runs", str(tmp_path), "--columns", "path", "--sort", "path"]) == 0
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err and "\x07" not in captured.err
+    assert [line.strip() for line in captured.out.splitlines()[1:]] == [
+        "a[/b]", "bad \\x1b]0;title\\x07", "red \\x1b[31m"]
+    assert "bad \\x1b]0;title\\x07" in captured.err

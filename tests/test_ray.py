@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from conftest import tiny_config
+from gcdformer import train
 from sweeps import alive, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: stay on 127.0.0.1
@@ -26,10 +28,14 @@ def nothing_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head and a second node, each with one CPU; stopped whatever happens."""
+    """A head and a second node, each with one CPU, on 127.0.0.1 only; stopped whatever happens."""
+    before = listening()
     nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=dict(NODE))
     try:
         nodes.add_node(**NODE)
+        assert [node.node_ip_address for node in nodes.list_all_nodes()] == ["127.0.0.1", "127.0.0.1"]
+        sockets = {address for address in listening() - before if "ray" in owner(address)}
+        assert sockets and {address.split(":")[0] for address in sockets} <= LOOPBACK
         yield nodes
     finally:
         nodes.shutdown()
@@ -51,7 +57,7 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFF
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads /proc")
 def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
-    """Without an address a cluster is started, on 127.0.0.1 only, and stopped; killed trials go on."""
+    """Without an address a cluster is started, on 127.0.0.1 only, and stopped; killed and stopped trials go on."""
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
     before = listening()
@@ -60,7 +66,12 @@ def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
     ray_sockets = {address for address in listening() - before if "ray" in owner(address)}
     assert ray_sockets and {address.split(":")[0] for address in ray_sockets} <= LOOPBACK
     os.kill(process, signal.SIGKILL)
+    wait_for(lambda: running(out).get(name, process) != process)
+    driver.send_signal(signal.SIGTERM)
     code, output = finish(driver)
+    assert code == 75 and "SIGTERM: the trials save and stop" in output and "failed" not in output, output
+    assert not running(out)
+    code, output = finish(start_sweep(file, out, "--engine", "ray"))
     assert code == 0 and "2 trials: 2 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 2, 2)
     assert not {address for address in listening() - before if "ray" in owner(address)}
@@ -80,20 +91,42 @@ def owner(address: str) -> str:
     return ""
 
 
+def test_a_cluster_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 30)))  # too long for the names of Ray's sockets
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    code, output = finish(start_sweep(file, tmp_path / "out", "--engine", "ray"))
+    assert code == 2 and output.splitlines()[-1].startswith("gcdformer: ray: no cluster could be started"), output
+    assert "Traceback" not in output
+
+
 @pytest.mark.scale
-def test_ctrl_c_saves_and_the_same_command_goes_on(cluster: Any, tmp_path: Path) -> None:
+def test_signals_save_and_the_same_command_goes_on(cluster: Any, tmp_path: Path) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=3, epochs=2, epoch_size=4800)
     words = ("--engine", "ray", "--address", cluster.address)
-    driver = start_sweep(file, out, *words)
-    wait_for(lambda: running(out))
-    driver.send_signal(signal.SIGINT)
-    code, output = finish(driver)
-    assert code == 75 and "SIGINT: the trials save and stop" in output, output
-    assert not running(out)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        driver = start_sweep(file, out, *words)
+        wait_for(lambda: running(out))
+        driver.send_signal(number)
+        code, output = finish(driver)
+        assert code == 75 and f"{number.name}: the trials save and stop" in output and "failed" not in output, output
+        assert not running(out)
     code, output = finish(start_sweep(file, out, *words))
     assert code == 0 and "3 trials: 3 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 3, 2)
+
+
+@pytest.mark.scale
+def test_a_trial_that_is_killed_again_and_again_is_given_up_after_its_retries(cluster: Any, tmp_path: Path) -> None:
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=1, epochs=2, epoch_size=4800)
+    driver = start_sweep(file, out, "--engine", "ray", "--address", cluster.address, "--retries", 1)
+    for _ in range(2):
+        process = next(iter(wait_for(lambda: running(out)).values()))
+        os.kill(process, signal.SIGKILL)
+        wait_for(lambda process=process: process not in running(out).values())
+    code, output = finish(driver)
+    assert code == 1 and output.count("goes on from its last checkpoint") == 1 and "1 trials: 1 failed" in output, output
 
 
 @pytest.mark.scale
@@ -134,3 +167,21 @@ def test_asha_stops_some_and_remembers_it(tmp_path: Path) -> None:
     code, retried = finish(start_sweep(file, out, "--retry"))
     assert code == 0 and "4 trials: 4 finished" in retried
     same_as_uninterrupted(out, tmp_path / "whole", 4, 6)
+
+
+@pytest.mark.scale
+def test_asha_stops_at_a_signal_and_goes_on(tmp_path: Path) -> None:
+    """Tune would take SIGUSR1 for itself, and change to a folder where `init_from` does not lead to the source."""
+    train(tiny_config(max_epochs=1), tmp_path / "source")
+    file, out = tmp_path / "sweep.toml", tmp_path / "out"
+    write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+    file.write_text(file.read_text().replace("warmup = 5", "warmup = 5\ninit_from = 'source'"))
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        driver = start_sweep(file, out, "--engine", "ray", "--asha", here=tmp_path)
+        wait_for(lambda driver=driver: running(out) or driver.poll() is not None)
+        driver.send_signal(number)
+        code, output = finish(driver)
+        assert code == 75 and "failed" not in output, output
+        wait_for(lambda: not running(out))
+    code, output = finish(start_sweep(file, out, "--engine", "ray", "--asha", here=tmp_path))
+    assert code == 0 and "1 finished" in output, output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,10 +20,12 @@ from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
-from gcdformer.experiments.plan import plan, write_record
-from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
-from gcdformer.experiments.trial import DIVERGED, IN_USE, run_trial
-from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
+from gcdformer.experiments.local import LocalEngine
+from gcdformer.experiments.on_ray import places
+from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
+from gcdformer.experiments.sweep import Needs, SweepFile, expand, read_sweep
+from gcdformer.experiments.trial import DIVERGED, IN_USE, PROGRESS, run_trial
+from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
 
@@ -92,6 +95,33 @@ def test_wall_time_divides_the_work() -> None:
     assert wall_seconds([3, 1, 1, 1], 2) == 3 and wall_seconds([2, 2], 1) == 4 and wall_seconds([], 2) == 0
 
 
+def test_trials_at_a_time_are_bounded_by_cpus_and_gpus() -> None:
+    nodes = [{"CPU": 8.0, "GPU": 1.0}, {"CPU": 3.0, "GPU": 4.0}, {"CPU": 64.0}]
+    assert places(nodes, Needs(cpus=2)) == 4 + 1 + 32 and places(nodes, Needs(cpus=65)) == 0
+    assert places(nodes, Needs(cpus=2, gpus=1)) == 1 + 1 and places(nodes, Needs(cpus=1, gpus=0.25)) == 4 + 3
+
+
+def test_a_trial_sees_gpus_that_were_given_to_the_sweep_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine may have none: what CUDA would say is put in its place."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    monkeypatch.setattr("gcdformer.experiments.local.available_cores", lambda: 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5a, 7")
+
+    def seen(needs: Needs, jobs: int | None = None) -> list[str]:
+        engine = LocalEngine(needs, jobs)
+        return [engine.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(engine.slots)]
+
+    assert seen(Needs(gpus=1)) == ["3", "GPU-5a", "7"] and seen(Needs(gpus=2)) == ["3,GPU-5a"]
+    assert seen(Needs(gpus=0.5)) == ["3", "3", "GPU-5a", "GPU-5a", "7", "7"]
+    assert seen(Needs(cpus=8, gpus=1)) == ["3"] and seen(Needs(gpus=1), jobs=4) == ["3", "GPU-5a", "7", "3"]
+    with pytest.raises(UserError, match=r"needs\.gpus: a trial asks for 4 GPUs, this machine has 3"):
+        LocalEngine(Needs(gpus=4), 1)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert seen(Needs(gpus=1)) == ["0", "1", "2"]
+    assert LocalEngine(Needs(), 1).environment(0).get("CUDA_VISIBLE_DEVICES") is None
+
+
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
     """A command in this process: its trials are processes of their own."""
     code = main([str(word) for word in words])
@@ -124,6 +154,23 @@ def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, ca
     assert len(load_run(out / "fast_lr-0.001_seed-1").metrics) == 1
 
 
+def test_damaged_metrics_fail_their_trial_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2, epochs=1), tmp_path / "out"
+    both = plan(expand(read_sweep(file)), out)
+    for one in both:
+        train(one.config, one.path)
+    metrics = both[0].path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"epoch": 1', '"epoch": 2'))
+    damage = f"{metrics} line 1: does not match its checksum"
+    code, text = in_process(capsys, "sweep", file, "--out", out, "--json")
+    rows = json.loads(text)["trials"]
+    assert code == 1 and [row["status"] for row in rows] == ["failed", "finished"]
+    assert damage in rows[0]["reason"] and rows[0]["epoch"] is None and rows[1]["epoch"] == 1
+    write_record(both[0], "stopped", "by ASHA after epoch 1")
+    code, text = in_process(capsys, "sweep", file, "--out", out, "--json")
+    assert code == 0 and damage in json.loads(text)["trials"][0]["reason"]
+
+
 def test_parts_are_disjoint_and_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3, 2e-3], seeds=2)
     file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 1"))
@@ -143,6 +190,58 @@ def test_what_diverged_is_remembered_until_retried(tmp_path: Path) -> None:
     again = plan(trials, tmp_path)[0]
     assert again.over and again.status == "diverged" and "step 7" in again.reason
     assert plan(trials, tmp_path, retry=True)[0].status == plan(trials, tmp_path)[0].status == "missing"
+
+
+def test_an_open_horizon_and_a_given_one_are_two_trials(tmp_path: Path) -> None:
+    """Whichever ran first, in one file or in two, in parts or not; each has a folder of its own."""
+    fields = {"fixed": {"dim": 16, "epoch_size": 512, "test_size": 200, "device": "cpu"}, "budget": {"max_epochs": 1}}
+    trials = expand(SweepFile.model_validate({**fields, "list": [{}, {"horizon": 9000}]}))
+    alone = expand(SweepFile.model_validate(fields))
+    given_one = plan(trials, tmp_path)[1]
+    note_start(given_one)
+    train(given_one.config, given_one.path)
+    assert [one.status for one in plan(trials, tmp_path)] == ["missing", "finished"]
+    assert [one.status for one in plan(trials[:1], tmp_path, beside=trials)] == ["missing"]
+    assert [one.status for one in plan(alone, tmp_path)] == ["missing"]
+    open_one = plan(alone, tmp_path)[0]
+    note_start(open_one)
+    train(open_one.config, open_one.path)
+    for records in ("kept", "removed"):  # without records, as an earlier version left it, the file tells which is which
+        both = plan(trials, tmp_path)
+        assert [one.status for one in both] == ["finished", "finished"], records
+        assert [one.path for one in both] == [open_one.path, given_one.path]
+        shutil.rmtree(tmp_path / HIDDEN, ignore_errors=True)
+
+
+def test_a_horizon_that_equals_the_one_fixed_at_the_start_is_run_once_more_and_only_once(tmp_path: Path) -> None:
+    fields = {"fixed": {"dim": 16, "epoch_size": 512, "test_size": 200, "warmup": 1, "batch_size": 256, "device": "cpu"},
+              "budget": {"max_epochs": 1}}
+    trials = expand(SweepFile.model_validate({**fields, "list": [{"horizon": 2}, {}]}))
+    for one in plan(trials[1:], tmp_path):
+        note_start(one)
+        train(one.config, one.path)
+        assert load_run(one.path).config.identity() == trials[0].config.identity()
+    other = plan(trials[:1], tmp_path)[0]  # another file, that asks for what was fixed, may extend it
+    assert (other.status, other.path) == ("finished", one.path)
+    note_start(other)
+    assert [one.status for one in plan(trials, tmp_path)] == ["missing", "finished"]
+    for one in plan(trials[:1], tmp_path, beside=trials):
+        note_start(one)
+        train(one.config, one.path)
+    assert [one.status for one in plan(trials, tmp_path)] == ["finished", "finished"]
+
+
+def test_a_damaged_state_makes_no_trial_finished(tmp_path: Path) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 100"))
+    one = plan(expand(read_sweep(file)), tmp_path)[0]
+    run = train(one.config.replace(max_minutes=None, max_epochs=1), one.path)
+    again = plan(expand(read_sweep(file)), tmp_path)[0]
+    assert again.status == "begun" and again.reason == "at step 20"
+    state = checkpoint_path(run.path, 20) / "state.json"
+    state.write_text(state.read_text().replace('"seconds": ', '"seconds": 9000'))
+    again = plan(expand(read_sweep(file)), tmp_path)[0]
+    assert again.status == "begun" and again.reason == ""
 
 
 def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:
@@ -168,6 +267,12 @@ def test_a_run_in_use_is_waited_for_and_then_told(tmp_path: Path) -> None:
     assert run_trial(config, folder.path).code == 0
 
 
+def test_a_progress_file_that_cannot_be_written_ends_no_trial(tmp_path: Path) -> None:
+    (tmp_path / "run" / PROGRESS).mkdir(parents=True)  # not even root can put a file in its place
+    assert run_trial(tiny_config(max_epochs=1), tmp_path / "run", every=0).code == 0
+    assert len(load_run(tmp_path / "run").metrics) == 1
+
+
 @pytest.mark.parametrize("words", [["--asha"], ["--address", "127.0.0.1:1"], ["--part", "3/3"], ["--part", "x"],
                                    ["--jobs", "0"], ["--engine", "ray", "--jobs", "2"], ["--engine", "slurm"],
                                    ["--engine", "ray", "--asha-grace", "2"],
@@ -179,10 +284,24 @@ def test_flags_that_clash_are_one_line(words: list[str], tmp_path: Path, capsys:
     assert error.startswith("gcdformer: ") and len(error.splitlines()) == 1
 
 
+def test_a_signal_while_trials_start_fails_none(tmp_path: Path) -> None:
+    file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2), tmp_path / "out"
+    driver = start_sweep(file, out, "--jobs", 1)
+    assert driver.stdout is not None and driver.stdout.readline().startswith("start ")  # and torch is not loaded yet
+    driver.send_signal(signal.SIGTERM)
+    code, output = finish(driver)
+    assert code == 75 and "failed" not in output and "2 trials: 2 missing" in output, output
+
+
 def test_killed_trials_and_drivers_change_nothing(tmp_path: Path) -> None:
     """A trial killed, the driver killed, the driver stopped by a signal: the same runs in the end, bit for bit."""
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+    driver = start_sweep(file, out, "--retries", 0, "--jobs", 2)
+    for process in wait_for(lambda: len(found := running(out)) == 2 and found).values():
+        os.kill(process, signal.SIGTERM)
+    code, output = finish(driver)
+    assert code == 1 and output.count("\nbegun fast") == 4 and "2 trials: 2 begun" in output, output
     driver = start_sweep(file, out)
     name, process = next(iter(wait_for(lambda: running(out)).items()))
     os.kill(process, signal.SIGKILL)

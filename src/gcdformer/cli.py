@@ -1,7 +1,7 @@
 """The command line: a table of verbs. Each verb is a module of `commands/`, imported only when it is called.
 
-Exit codes: 0 done; 1 a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by a signal, saved, go on by
-the same command.
+Exit codes: 0 done; 1 a trial of a sweep is not over, or a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by
+a signal, saved, go on by the same command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NoReturn
 
-from gcdformer.errors import UserError
+from gcdformer.errors import UserError, one_line
 from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, farewell
 from gcdformer.version import __version__
 
@@ -40,7 +40,7 @@ VERBS = {
     "bench": "throughput of sampling, training and evaluation on this machine",
 }
 
-SAVING = ("demo", "train")
+SAVING = ("demo", "train", "sweep", "reproduce")
 """Verbs that save when a signal asks them to stop, from their first moment."""
 
 CODES = ("exit codes: 0 done; 2 bad input; 3 the loss diverged (the last good checkpoint is kept); "
@@ -73,11 +73,6 @@ def build_parser(*loaded: str) -> Parser:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run, build_parsers=build_parsers)
     return parser
-
-
-def one_line(text: str) -> str:
-    """Without line breaks, and without what a terminal would obey: names in files may come from anyone."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

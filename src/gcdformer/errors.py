@@ -24,3 +24,8 @@ class MissingExtra(UserError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'gcdformer[{extra}]'")
+
+
+def one_line(text: str) -> str:
+    """Without line breaks, and without what a terminal would obey: names in files may come from anyone."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))

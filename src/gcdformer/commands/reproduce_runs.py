@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from gcdformer.commands.options import print_json
-from gcdformer.commands.sweep import board_for, exit_code
+from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
 from gcdformer.config import Config
 from gcdformer.experiments.paper.compare import count_of
 from gcdformer.experiments.paper.ledger import ledger_entries
@@ -93,6 +93,6 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
         run_trials(here, engine, board_for(how, here, engine.slots), stop)
         interrupted = bool(stop)
     for one in here:
-        if one.status in ("failed", "diverged", "in use"):
+        if worth_a_line(one, interrupted):
             print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
     return exit_code(here, interrupted)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gcdformer.commands.options import parse_integer, run_path, runs_folder
+from gcdformer.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from gcdformer.runs.query import Answer
@@ -43,7 +45,6 @@ def names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from gcdformer.errors import UserError
     from gcdformer.runs.query import Question, Runs
     question = Question(args.where, args.sort, args.best_of_seeds, args.group_by, args.columns, args.limit, args.sql)
     if args.sql is not None and question != Question(sql=args.sql):
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     runs = Runs(args.folder)
     answer = runs.ask(question)
     for problem in runs.problems():
-        print(f"damaged, left out of the figures: {problem}", file=sys.stderr)
+        print(f"damaged, left out of the figures: {one_line(problem)}", file=sys.stderr)
     show(answer, "json" if args.json else args.format or "table")
     return 0
 
@@ -71,9 +72,9 @@ def show(answer: Answer, layout: str) -> None:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for place, name in enumerate(answer.columns):
             numbers = all(row[place] is None or isinstance(row[place], int | float) for row in answer.rows)
-            table.add_column(name, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+            table.add_column(Text(one_line(name)), justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
         for row in answer.rows:
-            table.add_row(*(cell(value) for value in row))
+            table.add_row(*(Text(one_line(cell(value))) for value in row))
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = WIDE

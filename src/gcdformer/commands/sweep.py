@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
-from gcdformer.errors import UserError
+from gcdformer.errors import UserError, one_line
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def run(args: argparse.Namespace) -> int:
     check(args)
     sweep = read_sweep(args.file)
     index, count = args.part
-    trials = expand(sweep, str(args.file))[index::count]
+    trials = expand(sweep, str(args.file))
     from gcdformer.experiments.plan import plan
-    planned = plan(trials, args.out, retry=args.retry)
+    planned = plan(trials[index::count], args.out, retry=args.retry, beside=trials)
     if args.dry_run:
         return show_plan(args, sweep, planned)
     return run_planned(args, sweep, planned)
@@ -93,7 +94,7 @@ def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]
         table.add_column(heading, no_wrap=heading != "trial", overflow="fold")
     for one in planned:
         value = seconds[one.name]
-        table.add_row(one.name, one.status, "" if one.over else "?" if value is None else clock(value))
+        table.add_row(Text(one_line(one.name)), one.status, "" if one.over else "?" if value is None else clock(value))
     Console(highlight=False).print(table)
     unknown = len(seconds) - len(known)
     print(f"{len(planned)} trials, {sum(one.over for one in planned)} of them over; {slots} at a time on this machine: "
@@ -118,14 +119,14 @@ def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planne
             interrupted = bool(stop)
     else:
         interrupted = False
-    tell(args, planned)
+    tell(args, planned, interrupted)
     return exit_code(planned, interrupted)
 
 
 def build_engine(args: argparse.Namespace, sweep: SweepFile) -> Engine:
     if args.engine == "ray":
         from gcdformer.experiments.on_ray import RayEngine
-        return RayEngine(args.address, retries=args.retries)
+        return RayEngine(args.address)
     from gcdformer.experiments.local import LocalEngine
     return LocalEngine(sweep.needs, args.jobs)
 
@@ -141,17 +142,21 @@ def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> B
 
 
 def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial failed, 3 one diverged, 0 all are over."""
+    """75 stopped by a signal, 1 a trial is not over, 3 one diverged, 0 all are over."""
     from gcdformer.training.signals import EXIT_INTERRUPTED
-    statuses = {one.status for one in planned}
     if interrupted:
         return EXIT_INTERRUPTED
-    if statuses & {"failed", "in use"}:
+    if not all(one.over for one in planned):
         return 1
-    return 3 if "diverged" in statuses else 0
+    return 3 if any(one.status == "diverged" for one in planned) else 0
 
 
-def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
+def worth_a_line(one: Planned, interrupted: bool) -> bool:
+    """Whether a trial did not come to a good end; after a signal, those that were stopped by it are as they should be."""
+    return one.status in ("failed", "diverged", "in use") or not (one.over or interrupted)
+
+
+def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) -> None:
     """Where each trial stands."""
     rows = [row(one) for one in planned]
     if args.json:
@@ -160,8 +165,8 @@ def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
     counts: dict[str, int] = {}
     for one in planned:
         counts[one.status] = counts.get(one.status, 0) + 1
-        if one.status in ("failed", "diverged", "in use"):
-            print(f"{one.status} {one.name}: {one.reason}", file=sys.stderr)
+        if worth_a_line(one, interrupted):
+            print(one_line(f"{one.status} {one.name}: {one.reason}"), file=sys.stderr)
     if args.quiet:
         return
     print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
@@ -169,7 +174,7 @@ def tell(args: argparse.Namespace, planned: list[Planned]) -> None:
 
 
 def row(one: Planned) -> dict[str, Any]:
-    lines = one.lines()
+    lines, problem = one.lines()
     last = lines[-1] if lines else {}
-    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": one.reason,
+    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": problem or one.reason,
             **{key: last.get(key) for key in ("epoch", "accuracy", "n_correct", "seconds")}}

@@ -16,8 +16,17 @@ from typing import Any
 from gcdformer.config import Config
 from gcdformer.experiments.board import Board
 from gcdformer.experiments.engine import settle
-from gcdformer.experiments.on_ray import PROGRESS_SECONDS, check_needs, connect, disconnect, make_ready
-from gcdformer.experiments.plan import HIDDEN, Planned, refresh, write_record
+from gcdformer.experiments.on_ray import (
+    PROGRESS_SECONDS,
+    connect,
+    disconnect,
+    go_to,
+    handlers,
+    make_ready,
+    room_for,
+    set_handlers,
+)
+from gcdformer.experiments.plan import HIDDEN, Planned, note_start, refresh, write_record
 from gcdformer.experiments.trial import DONE, Ending, run_trial
 from gcdformer.runs.metrics import Line
 from gcdformer.training.signals import EXIT_INTERRUPTED, StopRequest
@@ -40,6 +49,7 @@ def tuned_trial(orders: dict[str, Any]) -> None:
         tune.report({**last, "code": DONE, "reason": ""})
 
     trial = json.loads(orders["trial"])
+    go_to(trial["here"])  # Tune has changed to a folder of its own
     ending = run_trial(Config.parse(trial["config"]), Path(trial["out"]), every=PROGRESS_SECONDS, on_epoch=report)
     tune.report({**last, "code": ending.code, "reason": ending.reason})
 
@@ -47,7 +57,7 @@ def tuned_trial(orders: dict[str, Any]) -> None:
 def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, address: str | None, grace: int,
                   reduction: int, retries: int) -> None:
     """Run what is not over, under ASHA. Sets the status and reason of each trial."""
-    os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours
+    os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours; `Watch` takes SIGUSR1 back
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the board tells
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
     make_ready(address)
@@ -58,13 +68,18 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     longest = max(one.config.limits.max_epochs or NO_END for one in todo.values())
     scratch = first.path.parent.absolute() / HIDDEN / "tune"
     endings: dict[str, Ending] = {}
+    ours = handlers()
 
     class Watch(tune.Callback):
         """Passes what Tune tells on to the board."""
 
+        def setup(self, *args: Any, **info: Any) -> None:
+            set_handlers(ours)
+
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             one = named(trial)
             if one.status != "running":
+                note_start(one)
                 one.status = "running"
                 board.started(one)
 
@@ -97,10 +112,10 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
 
     connect(address)
     try:
-        check_needs(first.trial.needs)
+        board.slots = room_for(first.trial.needs)
         needs = {"cpu": first.trial.needs.cpus, "gpu": first.trial.needs.gpus}
-        orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "config": one.config.model_dump()})
-                  for one in todo.values()]
+        orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "here": str(Path.cwd()),
+                              "config": one.config.model_dump()}) for one in todo.values()]
         scheduler = ASHAScheduler(time_attr="epoch", metric="merit", mode="max", max_t=max(longest, grace),
                                   grace_period=grace, reduction_factor=reduction)
         tuner = tune.Tuner(
@@ -113,8 +128,8 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
     finally:
         disconnect()
     for one in todo.values():
-        if not one.over and one.status != "failed":
-            one.status, one.reason = refresh(one).status, "stopped by a signal"
+        if not one.over and one.status not in ("failed", "in use"):
+            one.status, one.reason = refresh(one).status, "stopped by a signal" if stop else "Ray Tune ended before it did"
     if all(one.status != "failed" for one in planned):
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -124,6 +139,9 @@ def conclude(one: Planned, ending: Ending | None, stopping: bool) -> None:
     settle(one, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
     if one.over or stopping or ending is None or ending.code != DONE:
         return
-    lines = one.lines()
+    lines, problem = one.lines()
+    if problem:
+        one.reason = problem
+        return
     one.status, one.reason = "stopped", f"by ASHA after epoch {lines[-1]['epoch']}"
     write_record(one, one.status, one.reason)

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.errors import one_line
 from gcdformer.experiments.plan import Planned
 from gcdformer.experiments.trial import read_progress
 from gcdformer.training.view import clock, say_line
@@ -92,7 +93,7 @@ class PlainBoard(Board):
         self.file = file or sys.stdout
 
     def say(self, text: str) -> None:
-        say_line(text, self.file)
+        say_line(one_line(text), self.file)
 
     def note(self, message: str) -> None:
         self.say(f"note: {message}")
@@ -138,12 +139,13 @@ class LiveBoard(Board):
         rows = sorted(self.planned, key=lambda one: (ranks.get(one.status, 3), ended.get(one.name, len(ended))))
         room = max(3, self.console.height - 6)
         for one in rows[:room]:
+            told = self.results.get(one.name) or running_text(self.progress.get(one.name))
             table.add_row(Text(one.status, style=STYLES.get(one.status, "dim")),
-                          Text(one.name, no_wrap=True, overflow="ellipsis"),
-                          Text(self.results.get(one.name) or running_text(self.progress.get(one.name)), style="dim"))
+                          Text(one_line(one.name), no_wrap=True, overflow="ellipsis"), Text(one_line(told), style="dim"))
         if len(rows) > room:
             table.add_row("", Text(f"… and {len(rows) - room} more", style="dim"), "")
-        return Group(table, Text(self.summary(), style="bold"), *(Text(note, style="yellow") for note in self.notes))
+        notes = [Text(one_line(note), style="yellow") for note in self.notes]
+        return Group(table, Text(self.summary(), style="bold"), *notes)
 
 
 def running_text(facts: dict[str, Any] | None) -> str:
@@ -162,9 +164,9 @@ def running_text(facts: dict[str, Any] | None) -> str:
 
 def result(one: Planned) -> str:
     """What came of a trial that ended."""
-    lines = one.lines() if one.status in ("finished", "stopped") else []
+    lines, problem = one.lines() if one.status in ("finished", "stopped") else ([], "")
     if not lines:
-        return one.reason
+        return problem or one.reason
     last = lines[-1]
     gcds = f", {last['n_correct']} correct GCD" if "n_correct" in last else ""
     return f"epoch {last['epoch']}, accuracy {last['accuracy']:.2f}{gcds}, {clock(last['seconds'])}"

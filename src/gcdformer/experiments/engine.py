@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from gcdformer.experiments.board import Board
-from gcdformer.experiments.plan import Planned, refresh, write_record
+from gcdformer.experiments.plan import Planned, note_start, refresh, write_record
 from gcdformer.experiments.sweep import Needs
 from gcdformer.experiments.trial import BAD_INPUT, DIVERGED, DONE, IN_USE, Ending
 from gcdformer.training.signals import EXIT_INTERRUPTED, StopRequest
@@ -57,6 +57,7 @@ def run_trials(planned: list[Planned], engine: Engine, board: Board, stop: StopR
         while running or (waiting and not asked):
             while waiting and len(running) < engine.slots and not stop:
                 one = waiting.popleft()
+                note_start(one)
                 engine.start(one)
                 running[one.name] = one
                 one.status = "running"
@@ -67,6 +68,8 @@ def run_trials(planned: list[Planned], engine: Engine, board: Board, stop: StopR
                 engine.ask_to_stop()
             for one, ending in engine.wait(0.25):
                 del running[one.name]
+                if asked and ending.code < 0:  # it was starting, or waited for its folder: it had nothing to save
+                    ending = Ending(EXIT_INTERRUPTED, ending.reason)
                 if lost(ending) and not asked and tried[one.name] < retries:
                     tried[one.name] += 1
                     one.status = "begun"

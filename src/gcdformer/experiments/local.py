@@ -24,6 +24,7 @@ class LocalEngine(Engine):
 
     def __init__(self, needs: Needs, jobs: int | None = None, patience: float = PATIENCE) -> None:
         self.needs, self.patience = needs, patience
+        self.gpus = gpus_for(needs)
         self.slots = jobs or slots_here(needs)
         self.processes: dict[int, tuple[Planned, subprocess.Popen[bytes]]] = {}
 
@@ -49,11 +50,12 @@ class LocalEngine(Engine):
         self.processes[slot] = (one, process)
 
     def environment(self, slot: int) -> dict[str, str]:
-        """Threads of a trial from the start, and its share of the GPUs."""
+        """Threads of a trial from the start, and its share of the GPUs; more jobs than GPUs (`--jobs`) share them."""
         extra = {"OMP_NUM_THREADS": str(self.needs.cpus), "MKL_NUM_THREADS": str(self.needs.cpus)}
-        if self.needs.gpus:
+        if self.gpus:
             first = int(slot * self.needs.gpus)
-            extra["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(first, first + max(1, int(self.needs.gpus)))))
+            mine = (self.gpus[place % len(self.gpus)] for place in range(first, first + max(1, int(self.needs.gpus))))
+            extra["CUDA_VISIBLE_DEVICES"] = ",".join(mine)
         return {**os.environ, **extra}
 
     def wait(self, seconds: float) -> list[tuple[Planned, Ending]]:
@@ -90,14 +92,20 @@ def last_line(one: Planned) -> str:
     return f"{text} ({path})"
 
 
-def slots_here(needs: Needs) -> int:
-    """How many trials fit on this machine at a time."""
-    slots = max(1, available_cores() // needs.cpus)
+def gpus_for(needs: Needs) -> list[str]:
+    """The GPUs of this machine as CUDA names them, if a trial needs any: of those that a scheduler gave us, no others."""
     if not needs.gpus:
-        return slots
+        return []
     import torch
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if there < needs.gpus:
         raise UserError(f"needs.gpus: a trial asks for {needs.gpus:g} GPUs, this machine has {there}")
-    whole = int(there / needs.gpus)
-    return min(slots, whole) if slots > 1 else whole
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = list(map(str, range(there))) if given is None else [name.strip() for name in given.split(",")]
+    return names[:there]
+
+
+def slots_here(needs: Needs) -> int:
+    """How many trials fit on this machine at a time."""
+    slots = max(1, available_cores() // needs.cpus)
+    return min(slots, int(len(gpus_for(needs)) / needs.gpus)) if needs.gpus else slots

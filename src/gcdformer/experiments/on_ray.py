@@ -1,15 +1,20 @@
 """The Ray engine: each trial a Ray task with its CPU and GPU needs, on an existing cluster or one started and stopped here.
 
-A task is an ordinary training session on shared storage. If its worker or its node is lost, Ray runs the task again
-elsewhere, where it goes on from the last checkpoint. If this process dies, Ray ends its tasks; the same command goes on.
+A task is an ordinary training session on shared storage. If its worker or its node is lost, the trial is queued again and
+goes on elsewhere, from its last checkpoint. If this process dies, Ray ends its tasks; the same command goes on.
 """
 
 from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
+import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +26,7 @@ from gcdformer.experiments.plan import Planned
 from gcdformer.experiments.sweep import Needs
 from gcdformer.experiments.trial import Ending, run_trial
 from gcdformer.training.device import available_cores
-from gcdformer.training.signals import EXIT_INTERRUPTED
+from gcdformer.training.signals import EXIT_INTERRUPTED, SIGNALS, Interrupted
 
 LOCALHOST = "127.0.0.1"
 PROGRESS_SECONDS = 5.0  # shared storage is slower than a disk, and there may be hundreds of trials
@@ -41,21 +46,49 @@ def make_ready(address: str | None) -> None:
         raise MissingExtra("ray", "sweep") from None
 
 
-def connect(address: str | None) -> int:
-    """Join a cluster, or start one on this machine that listens on 127.0.0.1 only; the number of its CPUs."""
+def connect(address: str | None) -> None:
+    """Join a cluster, or start one on this machine that listens on 127.0.0.1 only."""
     make_ready(address)
     import ray
-    quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
+    how: dict[str, Any] = dict(address=address)
+    problem = f"address: no Ray cluster answers at {address}"
     if address is None:
-        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, object_store_memory=SMALLEST_STORE,
-                 _node_ip_address=LOCALHOST, **quiet)
+        how = dict(address="local", num_cpus=available_cores(), include_dashboard=False,
+                   object_store_memory=SMALLEST_STORE, _node_ip_address=LOCALHOST)
+        problem = "ray: no cluster could be started on this machine"
     else:
         check_address(address)
-        try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"address: no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from None
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+    try:
+        with own_signals():
+            ray.init(**how, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        raise UserError(f"{problem}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
+
+
+Handlers = dict[signal.Signals, Any]
+
+
+def handlers() -> Handlers:
+    """What this process does on the signals that ask for a stop."""
+    return {name: signal.getsignal(name) for name in SIGNALS}
+
+
+def set_handlers(ours: Handlers) -> None:
+    if threading.current_thread() is threading.main_thread():  # in another, neither we nor Ray can change them
+        for name, handler in ours.items():
+            signal.signal(name, handler)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """`ray.init` takes SIGTERM for itself, and ends by `SystemExit` if one comes meanwhile; then signals are ours again."""
+    ours = handlers()
+    try:
+        yield
+    except SystemExit:
+        raise Interrupted("SIGTERM") from None
+    finally:
+        set_handlers(ours)
 
 
 def check_address(address: str) -> None:
@@ -68,13 +101,22 @@ def check_address(address: str) -> None:
             raise UserError(f"address: no Ray cluster answers at {address}: {error}") from None
 
 
-def check_needs(needs: Needs) -> None:
-    """A `UserError` if no node of the cluster could ever hold a trial."""
+def room_for(needs: Needs) -> int:
+    """How many trials the cluster holds at a time; a `UserError` if no node of it could ever hold one."""
     import ray
     every = ray.nodes()  # type: ignore[no-untyped-call]
-    nodes = [node["Resources"] for node in every if node["Alive"]]
-    if not any(node.get("CPU", 0) >= needs.cpus and node.get("GPU", 0) >= needs.gpus for node in nodes):
+    room = places([node["Resources"] for node in every if node["Alive"]], needs)
+    if not room:
         raise UserError(f"needs: no node of the cluster has {needs.cpus} CPUs and {needs.gpus:g} GPUs free for a trial")
+    return room
+
+
+def places(nodes: list[dict[str, float]], needs: Needs) -> int:
+    """How many trials fit on some nodes, given what each of them has."""
+    def on(node: dict[str, float]) -> int:
+        return int(min(node.get("CPU", 0) / needs.cpus, node.get("GPU", 0) / needs.gpus if needs.gpus else math.inf))
+
+    return sum(map(on, nodes))
 
 
 def disconnect() -> None:
@@ -83,8 +125,15 @@ def disconnect() -> None:
     ray.shutdown()
 
 
-def trial_task(tree: dict[str, Any], out: str) -> tuple[int, str]:
+def go_to(folder: str) -> None:
+    """Files that a configuration names relative to the driver's folder are found there, if this node has it too."""
+    if Path(folder).is_dir():
+        os.chdir(folder)
+
+
+def trial_task(tree: dict[str, Any], out: str, here: str) -> tuple[int, str]:
     """What runs on a node."""
+    go_to(here)
     ending = run_trial(Config.parse(tree), Path(out), every=PROGRESS_SECONDS)
     return ending.code, ending.reason
 
@@ -92,13 +141,13 @@ def trial_task(tree: dict[str, Any], out: str) -> tuple[int, str]:
 class RayEngine(Engine):
     """Tasks. Ray queues them and places them where their needs are met."""
 
-    def __init__(self, address: str | None = None, retries: int = 3) -> None:
-        self.address, self.retries = address, retries
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
         self.slots = 100_000  # all are started at once: the queue is Ray's
         self.tasks: dict[Any, Planned] = {}
 
     def __enter__(self) -> RayEngine:
-        self.cpus = connect(self.address)
+        connect(self.address)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -106,15 +155,14 @@ class RayEngine(Engine):
         disconnect()
 
     def at_once(self, needs: Needs) -> int:
-        return max(1, self.cpus // needs.cpus)
+        return room_for(needs)
 
     def start(self, one: Planned) -> None:
-        if not self.tasks:
-            check_needs(one.trial.needs)
         import ray
         needs = one.trial.needs
-        task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=self.retries)(trial_task)
-        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()))
+        # No retries of Ray's own: whether a lost trial goes on is decided, and counted, in one place for all engines.
+        task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(trial_task)
+        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()), str(Path.cwd()))
         self.tasks[reference] = one
 
     def wait(self, seconds: float) -> list[tuple[Planned, Ending]]:
@@ -137,7 +185,7 @@ def ending_of(reference: Any) -> Ending:
     try:
         code, reason = ray.get(reference)
         return Ending(code, reason)
-    except (exceptions.TaskCancelledError, KeyboardInterrupt):
+    except exceptions.TaskCancelledError:
         return Ending(EXIT_INTERRUPTED, "stopped before it began, or while it did")
     except exceptions.RayTaskError as error:
         return Ending(1, " ".join(str(error.cause).split())[-300:])

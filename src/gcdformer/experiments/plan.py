@@ -1,21 +1,21 @@
 """What of a sweep is done and what is missing, read from the run folders: they are the truth.
 
 A trial is found by what it is (its configuration without limits and machine), not by its name, so that a changed
-file adds trials and never repeats one. Only what a run folder cannot tell, that a trial diverged or was stopped early,
-is recorded beside, in `.sweep/`.
+file adds trials and never repeats one. Only what a run folder cannot tell is recorded beside, in `.sweep/`: that a trial
+diverged or was stopped early, and whether its horizon was asked for or fixed at its start.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gcdformer.config import Config
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.experiments.sweep import Trial, distinct, identity_digest
-from gcdformer.runs.checkpoint import TrainingState, checkpoint_path, checkpoint_steps
+from gcdformer.runs.checkpoint import TrainingState, checkpoint_steps, load_state
 from gcdformer.runs.files import replace_file
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line
@@ -46,15 +46,20 @@ class Planned:
     def over(self) -> bool:
         return self.status in OVER
 
-    def lines(self) -> list[Line]:
-        return RunFolder(self.path).metrics()
+    def lines(self) -> tuple[list[Line], str]:
+        """Its evaluations; none, and what is wrong in words, if its metrics are damaged."""
+        try:
+            return RunFolder(self.path).metrics(), ""
+        except DamagedFile as error:
+            return [], str(error)
 
 
-def plan(trials: list[Trial], out: Path, *, retry: bool = False) -> list[Planned]:
-    """Every trial with its folder and status. `retry` forgets that some diverged or were stopped."""
+def plan(trials: list[Trial], out: Path, *, retry: bool = False, beside: Iterable[Trial] = ()) -> list[Planned]:
+    """Every trial with its folder and status. `retry` forgets that some diverged or were stopped; `beside` are trials
+    that others run in the same folder."""
     if out.exists() and not out.is_dir():
         raise UserError(f"out: {out} is a file; name a folder")
-    folders = known_folders(out)
+    folders = known_folders(out, {trial.digest for trial in (*trials, *beside)})
     planned: list[Planned] = []
     for trial in trials:
         found = folders.get(trial.digest)
@@ -64,23 +69,30 @@ def plan(trials: list[Trial], out: Path, *, retry: bool = False) -> list[Planned
         else:
             planned.append(Planned(trial, found, *standing(found, trial.config)))
     for one in planned:
-        record = read_record(one)
+        record = read_record(record_path(one))
+        if record is None or record["digest"] != one.trial.digest:
+            continue
         if retry:
-            record_path(one).unlink(missing_ok=True)
-        elif record and one.status != "finished":
+            note_start(one)
+        elif record["status"] in OVER and one.status != "finished":
             one.status, one.reason = record["status"], record["reason"]
     return planned
 
 
-def known_folders(out: Path) -> dict[str, Path]:
-    """The run folders of a sweep by digest; a fixed horizon counts only for trials that ask for one."""
-    found: dict[str, Path] = {}
+def known_folders(out: Path, asked: Collection[str]) -> dict[str, Path]:
+    """The run folders of a sweep by the digest of their trial, at most one trial a folder: the one it was started as;
+    else the one it equals; else, if nothing is recorded, the one that leaves the horizon open."""
+    claims = []
     for path in sorted(out.glob("*/config.toml")):
         config = RunFolder(path.parent).read_config()[0]
-        found[identity_digest(config)] = path.parent
-        if config.training.horizon is not None:
-            free = config.training.model_copy(update={"horizon": None})
-            found.setdefault(identity_digest(config.model_copy(update={"training": free})), path.parent)
+        record = read_record(out / HIDDEN / f"{path.parent.name}.json")
+        free = config.model_copy(update={"training": config.training.model_copy(update={"horizon": None})})
+        candidates = [identity_digest(config), identity_digest(free)] if record is None else [
+            record["digest"], identity_digest(config)]
+        claims += [(rank, path.parent, digest) for rank, digest in enumerate(candidates) if digest in asked][:1]
+    found: dict[str, Path] = {}
+    for _, folder, digest in sorted(claims, key=lambda claim: claim[:2]):
+        found.setdefault(digest, folder)
     return found
 
 
@@ -98,29 +110,27 @@ def standing(path: Path, wanted: Config) -> tuple[str, str]:
 
 
 def newest_state(path: Path) -> TrainingState | None:
-    """Where the newest checkpoint stands; None if there is none or it cannot be read (training will tell)."""
-    for step in reversed(checkpoint_steps(path)):
-        try:
-            values = json.loads((checkpoint_path(path, step) / "state.json").read_bytes())
-            return TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)})
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-    return None
+    """Where the newest checkpoint stands; None if there is none or it is damaged (training will tell)."""
+    steps = checkpoint_steps(path)
+    try:
+        return load_state(path, steps[-1]) if steps else None
+    except DamagedFile:
+        return None
 
 
 def record_path(one: Planned) -> Path:
     return one.path.parent / HIDDEN / f"{one.name}.json"
 
 
-def read_record(one: Planned) -> dict[str, Any] | None:
-    """What was recorded of a trial, if it is about this very trial."""
+def read_record(path: Path) -> dict[str, str] | None:
+    """What was recorded of a trial; its digest says of which."""
     try:
-        record: dict[str, Any] = json.loads(record_path(one).read_bytes())
+        record = json.loads(path.read_bytes())
+        return {name: str(record[name]) for name in ("status", "reason", "digest")}
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError):
-        raise DamagedFile(f"{record_path(one)}: not readable; remove it to try the trial again") from None
-    return record if record.get("digest") == one.trial.digest else None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DamagedFile(f"{path}: not readable; remove it to try the trial again") from None
 
 
 def write_record(one: Planned, status: str, reason: str) -> None:
@@ -128,7 +138,19 @@ def write_record(one: Planned, status: str, reason: str) -> None:
     path = record_path(one)
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"status": status, "reason": reason, "digest": one.trial.digest}
-    replace_file(path, (json.dumps(record, indent=1) + "\n").encode())
+    replace_file(path, (json.dumps(record, indent=1) + "\n").encode(), shared=True)
+
+
+def note_start(one: Planned) -> None:
+    """Remember as what a trial is started; only a cosine's horizon makes a run differ from what was asked for. A run that
+    was started as another trial, which it equals, stays that one's."""
+    record = read_record(record_path(one))
+    if record and record["digest"] != one.trial.digest and RunFolder(one.path).exists():
+        return
+    if one.config.training.schedule == "cosine":
+        write_record(one, "begun", "")
+    else:
+        record_path(one).unlink(missing_ok=True)
 
 
 def refresh(one: Planned) -> Planned:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -46,7 +47,11 @@ class Ending:
 
 
 class ProgressView(View):
-    """Leaves a small file in the run folder, at most every `every` seconds; it is gone when the session is over."""
+    """Leaves a small file in the run folder, at most every `every` seconds; it is gone when the session is over.
+
+    It is only a view: storage that refuses it for a moment is no reason to end a training. What the run itself writes is
+    never left out like this.
+    """
 
     def __init__(self, out: Path, every: float = 1.0, on_epoch: Callable[[Line], None] | None = None) -> None:
         self.path, self.every, self.on_epoch = out / PROGRESS, every, on_epoch
@@ -59,7 +64,8 @@ class ProgressView(View):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.unlink()
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState, lines: list[Line]) -> None:
         self.config, self.lines = config, list(lines)
@@ -87,8 +93,9 @@ class ProgressView(View):
     def write(self, facts: dict[str, Any]) -> None:
         self.written = time.monotonic()
         beside = self.path.with_name(PROGRESS + ".new")
-        beside.write_text(json.dumps({**facts, "process": os.getpid(), "host": platform.node()}))
-        beside.replace(self.path)
+        with suppress(OSError):
+            beside.write_text(json.dumps({**facts, "process": os.getpid(), "host": platform.node()}))
+            beside.replace(self.path)
 
 
 def read_progress(out: Path) -> dict[str, Any] | None:

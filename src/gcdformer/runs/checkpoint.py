@@ -18,7 +18,7 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.models import described_model
 from gcdformer.runs.checkpoint_names import checkpoint_path as checkpoint_path
 from gcdformer.runs.checkpoint_names import checkpoint_steps as checkpoint_steps
-from gcdformer.runs.files import read_folder, recover_folders, remove_folder, replace_folder
+from gcdformer.runs.files import read_checked, read_folder, read_sums, recover_folders, remove_folder, replace_folder
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 Count = Annotated[int, Field(ge=0)]
@@ -74,6 +74,16 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
         reason = str(error).splitlines()[0][:100] if str(error) else ""
         raise DamagedFile(f"{path / name}: not a checkpoint's: {type(error).__name__}: {reason}") from None
     return Checkpoint(model, optimizer, state)
+
+
+def load_state(folder: Path, step: int) -> TrainingState:
+    """Where a checkpoint stands, without reading its weights; `DamagedFile` if it cannot be trusted."""
+    path = checkpoint_path(folder, step)
+    data = read_checked(path / "state.json", read_sums(path, FILES)["state.json"])
+    try:
+        return read_state(data, step)
+    except ValueError as error:
+        raise DamagedFile(f"{path / 'state.json'}: not a checkpoint's: {type(error).__name__}") from None
 
 
 def read_state(data: bytes, step: int) -> TrainingState:

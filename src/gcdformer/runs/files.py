@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from gcdformer.errors import DamagedFile, UserError
 
@@ -44,9 +45,9 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write beside, sync, rename."""
-    beside = path.with_name(f".{path.name}.new")
+def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
+    """Write beside, sync, rename. A `shared` file has no lock: several may write it at once, and one of them is the last."""
+    beside = path.with_name(f".{path.name}.{token_hex(4)}.new" if shared else f".{path.name}.new")
     with writing(path):
         try:
             write_synced(beside, data)
@@ -113,6 +114,12 @@ def recover_folders(parent: Path, wanted: list[str]) -> None:
 
 def read_folder(path: Path, wanted: list[str]) -> dict[str, bytes]:
     """The files of a folder, each checked against SHA256SUMS; `DamagedFile` names the first that fails."""
+    sums = read_sums(path, wanted)
+    return {name: read_checked(path / name, sums[name]) for name in wanted}
+
+
+def read_sums(path: Path, wanted: list[str]) -> dict[str, str]:
+    """The digests of a folder's files, by name."""
     sums_path = path / "SHA256SUMS"
     try:
         *lines, rest = sums_path.read_bytes().decode("ascii").split("\n")
@@ -121,15 +128,18 @@ def read_folder(path: Path, wanted: list[str]) -> dict[str, bytes]:
         raise DamagedFile(f"{sums_path}: missing or unreadable") from None
     if set(sums) != set(wanted) or len(lines) != len(wanted) or rest:
         raise DamagedFile(f"{sums_path}: does not list exactly {', '.join(wanted)}")
-    contents: dict[str, bytes] = {}
-    for name in wanted:
-        try:
-            contents[name] = (path / name).read_bytes()
-        except OSError:
-            raise DamagedFile(f"{path / name}: missing or unreadable") from None
-        if sha256(contents[name]) != sums[name]:
-            raise DamagedFile(f"{path / name}: does not match its checksum")
-    return contents
+    return sums
+
+
+def read_checked(path: Path, digest: str) -> bytes:
+    """A file that has this digest; else `DamagedFile`."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        raise DamagedFile(f"{path}: missing or unreadable") from None
+    if sha256(data) != digest:
+        raise DamagedFile(f"{path}: does not match its checksum")
+    return data
 
 
 def require_folder(path: Path) -> None:

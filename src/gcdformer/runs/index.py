@@ -1,7 +1,8 @@
 """Many runs as one table: a row a run, with its configuration, its last and its best evaluation.
 
-The rows are derived from config.toml and metrics.jsonl and kept in `.runs.parquet` beside the runs; a row is made again
-when one of the two files has changed. Remove the index at any time: the files are the truth. Knows no SQL and no model.
+The rows are derived from config.toml and metrics.jsonl and kept in `.runs.parquet` beside the runs, a Parquet table followed
+by its SHA-256; a row is made again when one of the two files has changed, all are if the index is damaged. Remove it at
+any time: the files are the truth. Knows no SQL and no model.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ except ImportError:
     raise MissingExtra("pyarrow", "query") from None
 
 INDEX = ".runs.parquet"
+DIGEST = 64  # hexadecimal digits of a SHA-256
 MANY = 500  # rows to make that are worth a second process
 TYPES: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 LEAVES = {leaf.name: TYPES.get(leaf.kind, pa.string()) for leaf in config_leaves()}
@@ -57,8 +59,8 @@ def runs_table(root: Path) -> pa.Table:
     if missing or not all(good):
         rows = pa.Table.from_pylist(make_rows(root, [(path, stamps[path]) for path in missing]), schema=SCHEMA)
         kept = pa.concat_tables([kept.filter(pa.array(good, pa.bool_())), rows]).sort_by("path")
-        with suppress(OSError):  # a folder one may only read has no index
-            replace_file(root / INDEX, to_parquet(kept))
+        with suppress(UserError):  # a folder one may only read has no index
+            replace_file(root / INDEX, to_bytes(kept), shared=True)
     return kept
 
 
@@ -89,18 +91,22 @@ def find_runs(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_index(root: Path) -> pa.Table:
-    """The index as it was written last; empty if there is none of this form."""
+    """The index as it was written last; empty if there is none of this form, or it is not as it was written."""
     try:
-        table = pq.read_table(BytesIO((root / INDEX).read_bytes()))
-    except (OSError, pa.ArrowInvalid):
+        data = (root / INDEX).read_bytes()
+        if not data.endswith(sha256(data[:-DIGEST]).encode()):
+            return SCHEMA.empty_table()
+        table = pq.read_table(BytesIO(data[:-DIGEST]))
+    except (OSError, pa.ArrowException):
         return SCHEMA.empty_table()
     return table if table.schema.equals(SCHEMA) else SCHEMA.empty_table()
 
 
-def to_parquet(table: pa.Table) -> bytes:
+def to_bytes(table: pa.Table) -> bytes:
     sink = BytesIO()
     pq.write_table(table, sink)
-    return sink.getvalue()
+    data = sink.getvalue()
+    return data + sha256(data).encode()
 
 
 def make_rows(root: Path, wanted: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -158,7 +164,9 @@ def slow_config(folder: RunFolder) -> dict[str, Any]:
 def quick_lines(folder: RunFolder) -> list[Line] | None:
     """The lines of metrics.jsonl if their checksums are right; None asks for the reader that tells what is wrong."""
     try:
-        rows = folder.metrics_path.read_bytes().split(b"\n")[:-1]
+        *rows, rest = folder.metrics_path.read_bytes().split(b"\n")
+        if rest:
+            return None
         lines = []
         for row in rows:
             body, _, digest = row.rpartition(b', "sha256": "')

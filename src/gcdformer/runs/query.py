@@ -11,6 +11,7 @@ from gcdformer.config import config_leaves
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.index import runs_table
+from gcdformer.runs.metrics import Line
 
 try:
     import duckdb
@@ -107,8 +108,10 @@ class Runs:
 
     def metrics_table(self) -> pa.Table:
         """Every evaluation of every run, with the path of its run."""
-        rows = []
+        rows: list[Line] = []
         for path, problem in zip(self.table["path"].to_pylist(), self.table["problem"].to_pylist(), strict=True):
             if problem is None:
                 rows += [{"path": path, **line} for line in RunFolder(self.root / path).metrics()]
-        return pa.Table.from_pylist(rows) if rows else pa.table({"path": pa.array([], pa.string())})
+        names = dict.fromkeys(name for row in rows for name in row)  # tasks without GCD have fewer
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return pa.table(columns) if rows else pa.table({"path": pa.array([], pa.string())})
