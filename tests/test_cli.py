@@ -159,6 +159,30 @@ def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
     assert values["sample"]["examples_per_s"] > 0 and values["evaluate"]["examples_per_s"] > 0
 
 
+def test_the_peak_has_all_threads_whatever_the_engine_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from gcdformer.commands.bench import matrix_multiply
+
+    before, seen, real = torch.get_num_threads(), [], torch.mm
+    monkeypatch.setattr(torch, "mm", lambda *a, **options: (seen.append(torch.get_num_threads()), real(*a, **options)))
+    try:
+        torch.set_num_threads(1)
+        assert matrix_multiply(torch.device("cpu"), threads=2, size=8)() == 2 * 8**3
+        assert seen == [2] and torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work and yardstick take turns; the round with the median ratio counts, not the best of each."""
+    from gcdformer.commands import bench
+
+    rates = iter([8.0, 10.0, 9.0, 10.0, 1.0, 10.0, 5.0, 10.0, 3.0, 20.0])
+    monkeypatch.setattr(bench, "rate", lambda work, seconds: next(rates))
+    assert bench.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
+
+
 def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"width d": ("--dim", [8, 16]), "base": ("--base", [10])}
     monkeypatch.setattr("gcdformer.commands.bench_curves.CURVES", points)
