@@ -1,4 +1,4 @@
-"""Measured runs beside published values: the ledger's files, the choice of a run, the page, and the command."""
+"""Measured runs beside published values: the ledger's files, the choice of a run, and the page."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import ROOT, gcdformer
+from conftest import ROOT
 from gcdformer import DamagedFile, Run, UserError, train
-from gcdformer.cli import main
 from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
 from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry, entry_of, read_entry, unpack
@@ -30,7 +29,6 @@ from gcdformer.lab.paper import cell_row
 from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
-SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
 PINNED = {"fast": ("4", "eff27f161e10"), "paper": ("1", "e73e26498c01")}
 PINNED_BY = [experiments()[name] for name in ("base-10", "base-10_layers-1_dim-512", "base-10_family-lstm_hidden-dim-1024",
                                               "addition_base-10_max-100000")]
@@ -339,118 +337,9 @@ def test_trials_are_shared_and_named() -> None:
     assert Recipe("fast", minutes=6).folder == f"fast-{VERSIONS['fast']}-6min"
 
 
-def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The trainings in processes of their own; what only reads is called here."""
-    def here(*words: object) -> str:
-        assert main(["reproduce", *map(str, words)]) == 0
-        return capsys.readouterr().out
-
-    out, ledger, page = tmp_path / "runs", tmp_path / "ledger", tmp_path / "page.md"
-    nowhere = ["--ledger", ledger, "--out", tmp_path / "none"]
-    ledger.mkdir()
-    words = ["base_gcd", "--bases", "31", "--seeds", 2, "--out", out, "--ledger", ledger, *SMALL_FLAGS]
-    planned = json.loads(here(*words, "--dry-run", "--json"))
-    assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
-    assert planned["seconds"] is None and planned["slots"] >= 1, "epochs do not tell the time"
-    first = gcdformer("reproduce", *words, "--json", "--html", tmp_path / "page.html")
-    assert first.returncode == 0, first.stderr
-    assert "to train: 2 runs of 1 epoch (512 examples), " in first.stderr
-    told = json.loads(first.stdout)
-    assert told["tables"] == [{**told["tables"][0], "name": "base_gcd", "cells": 40, "measured": 2}]
-    assert told["distinct_runs"] == 2 and {run["seed"] for run in told["runs"]} <= {0, 1}
-    by_column = {cell["column"]: cell for cell in told["table"]["cells"]}
-    assert by_column["correct GCD"]["seeds"] == [0, 1] and "gcdformer train" in by_column["accuracy"]["command"]
-    assert "base_gcd" in (tmp_path / "page.html").read_text()
-
-    runs = sorted(out.glob("*/*/metrics.jsonl"))
-    before = [path.stat().st_mtime_ns for path in runs]
-    again = here(*words)
-    assert "correct GCD" in again and "start" not in again
-    assert [path.stat().st_mtime_ns for path in runs] == before and len(runs) == 2
-
-    here("--record", *(path.parent for path in runs), "--render", page, "--ledger", ledger,
-         "--why", "fewer examples: a test of the command")
-    assert "fewer examples: a test of the command" in page.read_text() and "2 runs;" in page.read_text()
-    assert "a test of the command" in here(*words, "--show"), "a folder does not hide what was recorded"
-    fresh = [*words, "--out", tmp_path / "fresh"]
-    assert "to train: no run; 2 in the ledger (--again trains them)" in here(*fresh)
-    assert here(*fresh, "--dry-run").count("in the ledger") == 3 and not (tmp_path / "fresh").exists()
-    again = json.loads(here(*fresh, "--dry-run", "--again", "--json"))
-    assert [run["status"] for run in again["runs"]] == ["missing", "missing"]
-    listed = json.loads(here("--json", *nowhere))
-    assert listed["distinct_runs"] == 2 and {t["name"]: t["measured"] for t in listed["tables"]}["base_gcd"] == 2
-    assert "| 31 | 2 → " in here("base_gcd", "--show", "--markdown", *nowhere)
-    assert "not measured" in here("grok_loss", "--show", *nowhere)
-    assert "base_gcd" in here(*nowhere)
-
-
-def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for seed in (0, 1, 2):
-        ideal(Experiment(2023), products({7: 7, 17: 17, 3: 3}, 100), seed=seed, epoch_of={3: 40 + seed}).write(tmp_path)
-    words = ["grok_loss", "--show", "--figures", tmp_path / "figures", "--ledger", tmp_path, "--out", tmp_path / "none",
-             "--html", tmp_path / "page.html"]
-    assert main(["reproduce", *map(str, words)]) == 0
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["grok_loss.png", "grok_loss.svg"]
-    html = (tmp_path / "page.html").read_text()
-    assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
-
-
-def test_the_time_is_told_before_it_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = ["--out", str(tmp_path / "none"), "--ledger", str(tmp_path), "--dry-run"]
-    told = []
-    for words in (["--minutes", "40", "--jobs", "2"], ["--max-epochs", "3", "--jobs", "1"]):
-        assert main(["reproduce", "base_gcd", "--bases", "2,10,30", *words, *nothing]) == 0
-        told.append(capsys.readouterr().out.splitlines()[-1])
-    assert told == ["to train: 3 runs of 40 minutes, 2 at a time: about 80 min",
-                    "to train: 3 runs of 3 epochs (900,000 examples), 1 at a time"]
-
-
-def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entry = ideal(Experiment(30), {1, 2})
-    entry.write(tmp_path)
-
-    def shown(*words: str) -> str:
-        assert main(["reproduce", *words, "--show", "--ledger", str(tmp_path), "--out", str(tmp_path / "none")]) == 0
-        return capsys.readouterr().out
-    told = shown("base_gcd", "--bases", "10,12,30")
-    assert [line.split()[-1] for line in told.splitlines() if line.startswith("30 ")] == [entry.name] * 2
-    assert told.splitlines()[-1] == "to measure: gcdformer reproduce base_gcd --bases 10,12"
-    assert "to measure" not in shown("base_gcd", "--bases", "30")
-    assert f"`{entry.name}`" in next(line for line in shown("base_pred_det").splitlines() if "base 30 |" in line)
-    assert shown("grok_loss").splitlines()[-1] == "to measure: gcdformer reproduce grok_loss"
-
-
 def test_small_words_of_the_page() -> None:
     (shares,) = reproduction_tables([], names=["pred_uni1000_400"])
     assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line a GCD, not a cell"
     page = render([Entry("old", ideal(Experiment(10), {1}).facts | {"preset_version": "0"})])
     assert "\n1 run; " in page and "- 1 cell was measured in an older recipe, fast-0." in page
     assert "(`fig:grok_loss`). Published: 3 seeds." in page and "(`tab:benford`). Published: best of 3, up to" in page
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (["base_gdc"], "unknown table 'base_gdc'"),
-    (["base_gcd", "--bases", "10,8"], "bases: 8 is not in base_gcd"),
-    (["base_gcd", "--minutes", "-1"], "minutes"),
-    (["base_gcd", "--minutes", "1", "--max-epochs", "1"], "not both"),
-    (["--bases", "10"], "need a table"),
-    (["--why", "x:y"], "--record"),
-    (["--record", "nowhere"], "no such run folder"),
-    (["--record", "nowhere", "--as", "base-10"], "give --why"),
-    (["base_gcd", "--show", "--again"], "give one of them"),
-    (["fig:logu_loss"], "logu_loss_natural and of logu_loss_inverse"),
-    (["base_gcd", "--render", "x.md"], "leave the table out"),
-    (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
-    (["claims", "--only", "miture"], "unknown claim 'miture'"),
-    (["base_gcd", "--only", "mixture"], "--only names claims"),
-    (["claims", "--figures", "x"], "claims have none"),
-    (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),
-    (["claims", "--render", "x.md"], "leave the table out"),
-])
-def test_mistakes_are_told_in_one_line(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                       capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", *words]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
