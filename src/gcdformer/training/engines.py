@@ -7,10 +7,9 @@ numbers within rounding, and each can go on with the other's checkpoint. It know
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 
 import torch
@@ -130,17 +129,6 @@ class AutogradEngine(Engine):
         self.optimizers.load(tensors)
 
 
-@contextmanager
-def hand_over_often() -> Iterator[None]:
-    """Let threads take turns in Python more often than every 5 ms, which is as long as a step."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(5e-5)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-
-
 class PackedEngine(Engine):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
@@ -158,7 +146,7 @@ class PackedEngine(Engine):
         self.pool = one_thread_each(threads - 1) if threads > 1 else None
         named = dict(model.named_parameters()) if training.optimizer == "muon" else {}
         for name, weight in named.items():
-            weight.grad = self.total[name].t
+            weight.grad = self.total.tensors[name]
         inner = {name: weight for name, weight in named.items() if is_inner_map(name, weight)}
         rest = nn.Parameter(self.weights.flat[self.weights.inner if inner else 0:])
         rest.grad = self.total.flat[len(self.total.flat) - len(rest):]
@@ -182,11 +170,10 @@ class PackedEngine(Engine):
             for index in range(start, count, self.threads):
                 losses[index] = shards[index].learn(batch.part(*parts[index]), share)
 
-        with hand_over_often():
-            others = [self.pool.submit(work, start) for start in range(1, min(self.threads, count))] if self.pool else []
-            work(0)
-            for other in others:
-                other.result()
+        others = [self.pool.submit(work, start) for start in range(1, min(self.threads, count))] if self.pool else []
+        work(0)
+        for other in others:
+            other.result()
         for shard in shards[1 - first:]:
             self.total.flat.add_(shard.gradients.flat)
         if last and self.ranks > 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +17,43 @@ from gcdformer.training.muon import Muon
 ADAM = ("step", "exp_avg", "exp_avg_sq")
 
 
+HALVES_MEET = 64
+"""The first half ends at a multiple of so many weights, so that both start where vectors do."""
+
+
+class FlatAdam(torch.optim.AdamW):
+    """AdamW of one flat weight on a CPU, its two halves side by side."""
+
+    def __init__(self, weight: nn.Parameter, training: TrainingSection, pool: Executor | None) -> None:
+        super().__init__([weight], lr=training.lr, betas=(training.beta1, training.beta2), eps=training.epsilon,
+                         weight_decay=training.weight_decay, fused=True)
+        self.weight, self.pool = weight, pool
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        state, group = self.state[self.weight], self.param_groups[0]
+        if not state:
+            state["step"] = torch.zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
+        state["step"] += 1
+        gradient = self.weight.grad
+        assert gradient is not None
+
+        def move(part: slice) -> None:
+            torch._fused_adamw_([self.weight.data[part]], [gradient[part]], [state["exp_avg"][part]],
+                                [state["exp_avg_sq"][part]], [], [state["step"]], lr=group["lr"], beta1=group["betas"][0],
+                                beta2=group["betas"][1], weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=False,
+                                maximize=False)
+
+        middle = len(self.weight) // (2 * HALVES_MEET) * HALVES_MEET
+        other = self.pool.submit(move, slice(middle, None)) if self.pool else None
+        move(slice(0, middle))
+        if other:
+            other.result()
+        else:
+            move(slice(middle, None))
+
+
 class Optimizers:
     """Adam (AdamW if weights decay, fused where the device can), or Muon for inner maps and Adam for others."""
 
@@ -25,6 +64,10 @@ class Optimizers:
         if training.optimizer == "muon" and inner:
             self.all.append(Muon(inner, training.lr, training.weight_decay, pool))
             weights = {name: weight for name, weight in weights.items() if name not in inner}
+        first = next(iter(weights.values()))
+        if len(weights) == 1 and first.dim() == 1 and first.device.type == "cpu":
+            self.all.append(FlatAdam(first, training, pool))
+            return
         kind = torch.optim.AdamW if training.weight_decay else torch.optim.Adam
         fused = all(weight.device.type in ("cpu", "cuda") for weight in weights.values())
         self.all.append(kind(list(weights.values()), lr=training.lr, betas=(training.beta1, training.beta2),

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
-from gcdformer.models.packed import kernels
-from gcdformer.models.packed.forward import Attend, Forward
-from gcdformer.models.packed.memory import FlatTensors, Floats, Pair
-from gcdformer.models.packed.rows import PackedBatch, PackedRows
+from gcdformer.models.packed.forward import Forward
+from gcdformer.models.packed.memory import FlatTensors
+from gcdformer.models.packed.operations import (
+    ADD,
+    ATTEND_BACK,
+    CROSS_ENTROPY,
+    EMBED_BACK,
+    GIVEN,
+    INPUTS,
+    NORM_BACK,
+    PRODUCT,
+    RELU_BACK,
+    SUM_ROWS,
+    ZERO,
+)
+from gcdformer.models.packed.rows import PackedBatch
+from gcdformer.models.packed.tape import Room
 from gcdformer.models.transformer import Transformer
 
 
@@ -16,131 +28,115 @@ class Shard(Forward):
     """Forward and back for some rows of a batch, with rooms of its own; its gradients too, unless they are given."""
 
     def __init__(self, model: Transformer, weights: FlatTensors, gradients: FlatTensors | None = None) -> None:
-        super().__init__(model.sizes, weights.pairs)
+        super().__init__(model.sizes, weights.tensors)
         self.gradients = gradients or FlatTensors(model)
-        self.no_bias: Floats = np.zeros(max(self.sizes.encoder_dim, self.sizes.decoder_dim), dtype=np.float32)
+        fixed = self.tape.fixed
+        self.changes = {name: fixed(f"d {name}", tensor) for name, tensor in self.gradients.tensors.items()}
+        self.added_to = fixed("d all but the maps inside the layers", self.gradients.flat[self.gradients.inner:])
+        self.part = "learn"
+        self.write_all()
 
     def learn(self, batch: PackedBatch, share: float) -> float:
         """The summed loss of these rows; `gradients` becomes the gradient of `share` times it."""
-        self.gradients.flat[self.gradients.inner:].zero_()  # the maps inside the layers are written, not added to
-        inputs, given = batch.inputs, batch.given
-        memory = self.encode(inputs)
-        state = self.decode(given, memory, inputs)
-        words = self.weights["embed_outputs.tokens.weight"]
-        logits = self.room("logits", len(given.tokens), len(words.a))
-        torch.mm(state.t, words.t.t(), out=logits.t)
-        loss: float = kernels.cross_entropy(logits.a, self.weights["output_bias"].a, batch.wanted, np.float32(share),
-                                            self.gradients["output_bias"].a, self.lanes)
-        torch.mm(logits.t.t(), state.t, out=self.gradients["embed_outputs.tokens.weight"].t)
-        change = self.room("change", len(given.tokens), self.sizes.decoder_dim)
-        torch.mm(logits.t, words.t, out=change.t)
-        d_memory = self.decode_back(change, given, memory, inputs)
-        self.encode_back(d_memory, inputs)
-        return loss
+        return self.tape.run("learn", (batch.inputs, batch.given, batch.given), batch.wanted, share)
 
-    def encode_back(self, change: Pair, rows: PackedRows) -> None:
+    def write_all(self) -> None:
+        self.write(ZERO, self.added_to)  # the maps inside the layers are written, not added to
+        memory = self.encode()
+        state = self.decode(memory)
+        logits = self.logits(state)
+        self.write(CROSS_ENTROPY, logits, self.weights["output_bias"], self.changes["output_bias"])
+        words = "embed_outputs.tokens.weight"
+        self.write(PRODUCT, self.changes[words], logits, state, True, False, False)
+        change = self.tape.room("change", GIVEN, self.sizes.decoder_dim)
+        self.write(PRODUCT, change, logits, self.weights[words], False, False, False)
+        self.encode_back(self.decode_back(change, memory))
+
+    def encode_back(self, change: Room) -> None:
         for index in reversed(range(self.sizes.encoder_layers)):
             layer = f"encoder.{index}"
             change = self.feed_forward_back(layer, change)
-            x = self.output_of(f"encoder.{index - 1}.norm_feed_forward" if index else "embed_inputs.norm", change)
-            change = self.self_attention_back(layer, change, x, rows, self.sizes.encoder_heads, self.encoder_kernels[1],
-                                              causal=False)
-        self.embed_back("embed_inputs", change, rows)
+            x = self.tape.rooms[f"encoder.{index - 1}.norm_feed_forward.out" if index else "embed_inputs.norm.out"]
+            change = self.self_attention_back(layer, change, x, causal=False)
+        self.embed_back("embed_inputs", change)
 
-    def decode_back(self, change: Pair, rows: PackedRows, memory: Pair, memory_rows: PackedRows) -> Pair:
-        d_memory = self.room("d_memory", *memory.a.shape)
-        d_memory.t.zero_()
+    def decode_back(self, change: Room, memory: Room) -> Room:
+        d_memory = self.tape.room("d_memory", INPUTS, memory.width)
+        self.write(ZERO, d_memory)
+        from_input = self.sizes.cross_query == "input"
         for index in reversed(range(self.sizes.decoder_layers)):
             layer = f"decoder.{index}"
             change = self.feed_forward_back(layer, change)
-            x = self.output_of(f"decoder.{index - 1}.norm_feed_forward" if index else "embed_outputs.norm", change)
-            state = self.output_of(f"{layer}.norm_attention", change)
-            from_input = self.sizes.cross_query == "input"
-            change, d_asking = self.cross_attention_back(layer, change, x if from_input else state, rows, memory,
-                                                         memory_rows, d_memory)
+            x = self.tape.rooms[f"decoder.{index - 1}.norm_feed_forward.out" if index else "embed_outputs.norm.out"]
+            asking = x if from_input else self.tape.rooms[f"{layer}.norm_attention.out"]
+            change, d_asking = self.cross_attention_back(layer, change, asking, memory, d_memory)
             if not from_input:
-                change.t.add_(d_asking.t)
-            change = self.self_attention_back(layer, change, x, rows, self.sizes.decoder_heads, self.decoder_kernels[1],
-                                              causal=True)
+                self.write(ADD, change, d_asking)
+            change = self.self_attention_back(layer, change, x, causal=True)
             if from_input:
-                change.t.add_(d_asking.t)
-        self.embed_back("embed_outputs", change, rows)
+                self.write(ADD, change, d_asking)
+        self.embed_back("embed_outputs", change)
         return d_memory
 
-    def output_of(self, norm: str, like: Pair) -> Pair:
-        return self.room(f"{norm}.out", *like.a.shape)
-
-    def norm_back(self, norm: str, change: Pair, added: Floats, room: str) -> Pair:
-        n, dim = change.a.shape
-        _, unit, scale, _ = self.norm_rooms(norm, n, dim)
-        d_total = self.room(room, n, dim)
-        kernels.norm_back(change.a, unit, scale, self.weights[f"{norm}.weight"].a, self.gradients[f"{norm}.weight"].a,
-                          self.gradients[f"{norm}.bias"].a, d_total.a, added)
+    def norm_back(self, norm: str, change: Room, added: Room, room: str) -> Room:
+        rooms, d = self.norm_rooms(norm, change.rows), self.changes
+        d_total = self.tape.room(f"{room} {change.rows}", change.rows, change.width)
+        self.write(NORM_BACK, change, rooms.unit, rooms.scale, self.weights[f"{norm}.weight"], d[f"{norm}.weight"],
+                   d[f"{norm}.bias"], d_total, added)
         return d_total
 
-    def linear_back(self, name: str, change: Pair, x: Pair, room: str) -> Pair:
+    def linear_back(self, name: str, change: Room, x: Room, room: str) -> Room:
         """The weight's gradient, and the change of x in a room."""
-        torch.mm(change.t.t(), x.t, out=self.gradients[f"{name}.weight"].t)
-        d_x = self.room(room, *x.a.shape)
-        torch.mm(change.t, self.weights[f"{name}.weight"].t, out=d_x.t)
+        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, False)
+        d_x = self.tape.room(f"{room} {x.rows}", x.rows, x.width)
+        self.write(PRODUCT, d_x, change, self.weights[f"{name}.weight"], False, False, False)
         return d_x
 
-    def linear_back_onto(self, name: str, change: Pair, x: Pair, d_x: Pair) -> None:
+    def linear_back_onto(self, name: str, change: Room, x: Room, d_x: Room) -> None:
         """The weight's gradient; the change of x is added to what is there."""
-        torch.mm(change.t.t(), x.t, out=self.gradients[f"{name}.weight"].t)
-        torch.addmm(d_x.t, change.t, self.weights[f"{name}.weight"].t, out=d_x.t)
+        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, False)
+        self.write(PRODUCT, d_x, change, self.weights[f"{name}.weight"], False, False, True)
 
-    def feed_forward_back(self, layer: str, change: Pair) -> Pair:
-        name, g = f"{layer}.feed_forward", self.gradients
-        side = layer.partition(".")[0]
-        inner_name = "norm_attention" if side == "encoder" else "norm_cross_attention"
-        d_x = self.norm_back(f"{layer}.norm_feed_forward", change, g[f"{name}.down.bias"].a, f"{side}.d1")
-        inner = self.room(f"{name}.up.out", len(change.a), len(g[f"{name}.up.bias"].a))
-        d_inner = self.linear_back(f"{name}.down", d_x, inner, f"{side}.d_inner")
-        kernels.relu_back(d_inner.a, inner.a, g[f"{name}.up.bias"].a)
-        self.linear_back_onto(f"{name}.up", d_inner, self.output_of(f"{layer}.{inner_name}", change), d_x)
+    def feed_forward_back(self, layer: str, change: Room) -> Room:
+        name, d, rooms = f"{layer}.feed_forward", self.changes, self.tape.rooms
+        before = "norm_attention" if change.rows == INPUTS else "norm_cross_attention"
+        d_x = self.norm_back(f"{layer}.norm_feed_forward", change, d[f"{name}.down.bias"], "d1")
+        inner = rooms[f"{name}.up.out"]
+        d_inner = self.linear_back(f"{name}.down", d_x, inner, "d_inner")
+        self.write(RELU_BACK, d_inner, inner, d[f"{name}.up.bias"])
+        self.linear_back_onto(f"{name}.up", d_inner, rooms[f"{layer}.{before}.out"], d_x)
         return d_x
 
-    def self_attention_back(self, layer: str, change: Pair, x: Pair, rows: PackedRows, heads: int, attend_back: Attend, *,
-                            causal: bool) -> Pair:
-        name, n, dim = f"{layer}.attention", *x.a.shape
-        side, g = layer.partition(".")[0], self.gradients
-        d_x = self.norm_back(f"{layer}.norm_attention", change, g[f"{name}.out.bias"].a, f"{side}.d2")
-        d_mixed = self.linear_back(f"{name}.out", d_x, self.room(f"{name}.mixed", n, dim), f"{side}.d_mixed")
-        qkv, d_qkv = self.room(f"{name}.qkv.out", n, 3 * dim), self.room(f"{side}.d_qkv", n, 3 * dim)
-        shares = self.room(f"{name}.shares", n * heads * rows.longest, 1)
-        flat, d_flat = qkv.a.reshape(-1), d_qkv.a.reshape(-1)
-        d_qkv.t.zero_()
-        attend_back(d_mixed.a.reshape(-1), flat, 3 * dim, flat, 3 * dim, dim, 2 * dim, rows.starts, rows.starts,
-                    rows.lengths, heads, causal, shares.a.reshape(-1), d_flat, d_flat,
-                    self.room("scores", rows.longest, 1).a.reshape(-1))
-        kernels.sum_rows(d_qkv.a, g[f"{name}.qkv.bias"].a)
+    def self_attention_back(self, layer: str, change: Room, x: Room, *, causal: bool) -> Room:
+        name, side, dim, rooms = f"{layer}.attention", x.rows, x.width, self.tape.rooms
+        d_x = self.norm_back(f"{layer}.norm_attention", change, self.changes[f"{name}.out.bias"], "d2")
+        d_mixed = self.linear_back(f"{name}.out", d_x, rooms[f"{name}.mixed"], "d_mixed")
+        qkv, d_qkv = rooms[f"{name}.qkv.out"], self.tape.room(f"d_qkv {side}", side, 3 * dim)
+        self.write(ZERO, d_qkv)
+        self.write(ATTEND_BACK, side, side, self.heads(side), causal, qkv, qkv, dim, 2 * dim, self.shares(name, side, side),
+                   d_mixed, d_qkv, d_qkv)
+        self.write(SUM_ROWS, d_qkv, self.changes[f"{name}.qkv.bias"])
         self.linear_back_onto(f"{name}.qkv", d_qkv, x, d_x)
         return d_x
 
-    def cross_attention_back(self, layer: str, change: Pair, asking: Pair, rows: PackedRows, memory: Pair,
-                             memory_rows: PackedRows, d_memory: Pair) -> tuple[Pair, Pair]:
+    def cross_attention_back(self, layer: str, change: Room, asking: Room, memory: Room,
+                             d_memory: Room) -> tuple[Room, Room]:
         """The change of the state, and that of what the queries were made from."""
-        name, n, dim = f"{layer}.cross_attention", *change.a.shape
-        heads, g = self.sizes.decoder_heads, self.gradients
-        d_state = self.norm_back(f"{layer}.norm_cross_attention", change, g[f"{name}.out.bias"].a, "decoder.d3")
-        d_mixed = self.linear_back(f"{name}.out", d_state, self.room(f"{name}.mixed", n, dim), "decoder.d_mixed")
-        q, kv = self.room(f"{name}.q.out", n, dim), self.room(f"{name}.kv.out", len(memory.a), 2 * dim)
-        d_q, d_kv = self.room("decoder.d_q", n, dim), self.room("decoder.d_kv", len(memory.a), 2 * dim)
-        shares = self.room(f"{name}.shares", n * heads * memory_rows.longest, 1)
-        d_q.t.zero_()
-        d_kv.t.zero_()
-        self.decoder_kernels[1](
-            d_mixed.a.reshape(-1), q.a.reshape(-1), dim, kv.a.reshape(-1), 2 * dim, 0, dim, rows.starts,
-            memory_rows.starts, memory_rows.lengths, heads, False, shares.a.reshape(-1), d_q.a.reshape(-1),
-            d_kv.a.reshape(-1), self.room("scores", memory_rows.longest, 1).a.reshape(-1))
-        kernels.sum_rows(d_q.a, g[f"{name}.q.bias"].a)
-        kernels.sum_rows(d_kv.a, g[f"{name}.kv.bias"].a)
+        name, dim, d, rooms = f"{layer}.cross_attention", change.width, self.changes, self.tape.rooms
+        d_state = self.norm_back(f"{layer}.norm_cross_attention", change, d[f"{name}.out.bias"], "d3")
+        d_mixed = self.linear_back(f"{name}.out", d_state, rooms[f"{name}.mixed"], "d_mixed")
+        d_q, d_kv = self.tape.room("d_q", GIVEN, dim), self.tape.room("d_kv", INPUTS, 2 * dim)
+        self.write(ZERO, d_q)
+        self.write(ZERO, d_kv)
+        self.write(ATTEND_BACK, GIVEN, INPUTS, self.heads(GIVEN), False, rooms[f"{name}.q.out"], rooms[f"{name}.kv.out"], 0,
+                   dim, self.shares(name, GIVEN, INPUTS), d_mixed, d_q, d_kv)
+        self.write(SUM_ROWS, d_q, d[f"{name}.q.bias"])
+        self.write(SUM_ROWS, d_kv, d[f"{name}.kv.bias"])
         self.linear_back_onto(f"{name}.kv", d_kv, memory, d_memory)
-        return d_state, self.linear_back(f"{name}.q", d_q, asking, "decoder.d_asking")
+        return d_state, self.linear_back(f"{name}.q", d_q, asking, "d_asking")
 
-    def embed_back(self, name: str, change: Pair, rows: PackedRows) -> None:
-        dim = change.a.shape[1]
-        d_total = self.norm_back(f"{name}.norm", change, self.no_bias[:dim], f"{name}.d")
-        kernels.embed_back(rows.tokens, rows.places, d_total.a, self.gradients[f"{name}.tokens.weight"].a,
-                           self.gradients[f"{name}.positions.weight"].a)
+    def embed_back(self, name: str, change: Room) -> None:
+        no_bias = self.tape.fixed(f"no bias {name}", torch.zeros(change.width))
+        d_total = self.norm_back(f"{name}.norm", change, no_bias, "d")
+        self.write(EMBED_BACK, change.rows, d_total, self.changes[f"{name}.tokens.weight"],
+                   self.changes[f"{name}.positions.weight"])

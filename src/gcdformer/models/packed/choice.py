@@ -9,17 +9,19 @@ import torch
 
 from gcdformer.models.hooks import has_hooks
 from gcdformer.models.interface import Seq2Seq
+from gcdformer.models.packed.gemm import sgemm_address
 from gcdformer.models.transformer import Transformer
 
 
 def can_pack(model: Seq2Seq, device: torch.device, precision: str) -> bool:
-    """A transformer in float32 on a CPU without hooks, which packed code would pass by, where numba is installed."""
+    """A transformer in float32 on a CPU without hooks, which packed code would pass by; with numba and torch's sgemm."""
     return isinstance(model, Transformer) and not has_hooks(model) and is_packable("transformer", device, precision)
 
 
 def is_packable(family: str, device: torch.device, precision: str) -> bool:
     """The same before there is a model."""
-    return family == "transformer" and device.type == "cpu" and precision == "float32" and find_spec("numba") is not None
+    return (family == "transformer" and device.type == "cpu" and precision == "float32" and find_spec("numba") is not None
+            and sgemm_address() is not None)
 
 
 def one_thread_each(workers: int) -> ThreadPoolExecutor:

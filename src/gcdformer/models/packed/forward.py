@@ -1,130 +1,140 @@
-"""Inputs to states: every layer's forward on packed rows. What the way back needs is left in rooms.
-
-Shapes: a Pair's rows are tokens; D the width, H heads.
-"""
+"""Inputs to states: every layer's forward on packed rows, written on a tape. What the way back needs is left in rooms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from gcdformer.config import ModelSection
-from gcdformer.models.packed import kernels
-from gcdformer.models.packed.memory import Floats, Pair, Rooms
-from gcdformer.models.packed.rows import PackedRows
-from gcdformer.numbers.encoding import Integers
-
-Attend = Callable[..., Any]
+from gcdformer.models.packed.operations import ADD_BIAS, ADD_NORM, ATTEND, EMBED, GIVEN, INPUTS, PRODUCT, RELU
+from gcdformer.models.packed.tape import Room, Tape
 
 
 class Keys(NamedTuple):
-    """What queries look at: token i of `pair` has its keys at column `key`, its values at column `value`; row n of the
-    batch is tokens starts[n] .. starts[n] + lengths[n]."""
+    """What queries look at: tokens of a side, whose keys are at column `key` of a room, their values at column `value`."""
 
-    pair: Pair
+    room: Room
+    side: int
     key: int
     value: int
-    starts: Integers
-    lengths: Integers
-    longest: int
+
+
+class Norm(NamedTuple):
+    """The rooms of a layer norm: one vector, the normalised ones, what each was multiplied by, and the result."""
+
+    total: Room
+    unit: Room
+    scale: Room
+    out: Room
 
 
 class Forward:
-    """The layers, reading the weights where they are."""
+    """Writes the layers; the weights are read where they are."""
 
-    def __init__(self, sizes: ModelSection, weights: Mapping[str, Pair]) -> None:
-        self.sizes, self.weights = sizes, weights
-        self.room = Rooms()
-        self.epsilon = np.float32(sizes.norm_epsilon)
-        self.lanes: Floats = np.zeros(kernels.LANES, dtype=np.float32)
-        self.encoder_kernels = kernels.attention_kernels(sizes.encoder_dim // sizes.encoder_heads)
-        self.decoder_kernels = kernels.attention_kernels(sizes.decoder_dim // sizes.decoder_heads)
+    def __init__(self, sizes: ModelSection, weights: Mapping[str, Tensor]) -> None:
+        self.sizes, self.part = sizes, ""
+        self.tape = Tape(sizes.encoder_dim // sizes.encoder_heads, sizes.decoder_dim // sizes.decoder_heads,
+                         sizes.norm_epsilon)
+        self.weights = {name: self.tape.fixed(name, weight) for name, weight in weights.items()}
+        self.totals = [self.tape.fixed(f"total {side}", torch.zeros(self.dim(side))) for side in (INPUTS, GIVEN)]
 
-    def encode(self, rows: PackedRows) -> Pair:
-        x = self.embed("embed_inputs", rows, self.sizes.encoder_dim)
+    def write(self, operation: int, *numbers: Room | int) -> None:
+        self.tape.write(self.part, operation, *numbers)
+
+    def dim(self, side: int) -> int:
+        return self.sizes.encoder_dim if side == INPUTS else self.sizes.decoder_dim
+
+    def heads(self, side: int) -> int:
+        return self.sizes.encoder_heads if side == INPUTS else self.sizes.decoder_heads
+
+    def encode(self) -> Room:
+        x = self.embed("embed_inputs", INPUTS)
         for index in range(self.sizes.encoder_layers):
             layer = f"encoder.{index}"
-            x = self.self_attention(layer, x, rows, self.sizes.encoder_heads, self.encoder_kernels[0], causal=False)
+            x = self.self_attention(layer, x, causal=False)
             x = self.feed_forward(layer, x)
         return x
 
-    def decode(self, rows: PackedRows, memory: Pair, memory_rows: PackedRows) -> Pair:
-        x = self.embed("embed_outputs", rows, self.sizes.decoder_dim)
+    def decode(self, memory: Room) -> Room:
+        x = self.embed("embed_outputs", GIVEN)
         for index in range(self.sizes.decoder_layers):
             layer = f"decoder.{index}"
-            state = self.self_attention(layer, x, rows, self.sizes.decoder_heads, self.decoder_kernels[0], causal=True)
+            state = self.self_attention(layer, x, causal=True)
             asking = x if self.sizes.cross_query == "input" else state
-            keys = self.memory_keys(layer, memory, memory_rows)
-            state = self.cross_attention(layer, asking, state, rows, keys)
-            x = self.feed_forward(layer, state)
+            x = self.feed_forward(layer, self.cross_attention(layer, asking, state, self.memory_keys(layer, memory)))
         return x
 
-    def embed(self, name: str, rows: PackedRows, dim: int) -> Pair:
-        w, n = self.weights, len(rows.tokens)
-        total, unit, scale, out = self.norm_rooms(f"{name}.norm", n, dim)
-        kernels.embed(rows.tokens, rows.places, w[f"{name}.tokens.weight"].a, w[f"{name}.positions.weight"].a,
-                      w[f"{name}.norm.weight"].a, w[f"{name}.norm.bias"].a, self.epsilon, total, unit, scale, out.a)
+    def logits(self, state: Room) -> Room:
+        """Without the bias."""
+        words = self.weights["embed_outputs.tokens.weight"]
+        out = self.tape.room("logits", GIVEN, self.tape.counts[words.rows])
+        self.write(PRODUCT, out, state, words, False, True, False)
         return out
 
-    def norm_rooms(self, name: str, n: int, dim: int) -> tuple[Floats, Floats, Floats, Pair]:
-        return (self.room(f"{name}.total", 1, dim).a[0], self.room(f"{name}.unit", n, dim).a,
-                self.room(f"{name}.scale", n, 1).a[:, 0], self.room(f"{name}.out", n, dim))
+    def embed(self, name: str, side: int) -> Room:
+        w, norm = self.weights, self.norm_rooms(f"{name}.norm", side)
+        self.write(EMBED, side, w[f"{name}.tokens.weight"], w[f"{name}.positions.weight"], w[f"{name}.norm.weight"],
+                   w[f"{name}.norm.bias"], *norm)
+        return norm.out
 
-    def linear(self, name: str, x: Pair, room: str = "") -> Pair:
+    def norm_rooms(self, name: str, side: int) -> Norm:
+        dim, room = self.dim(side), self.tape.room
+        return Norm(self.totals[side], room(f"{name}.unit", side, dim), room(f"{name}.scale", side, 1),
+                    room(f"{name}.out", side, dim))
+
+    def linear(self, name: str, x: Room, room: str = "") -> Room:
         """x W^T, without the bias."""
         weight = self.weights[f"{name}.weight"]
-        out = self.room(room or f"{name}.out", len(x.a), len(weight.a))
-        torch.mm(x.t, weight.t.t(), out=out.t)
+        out = self.tape.room(room or f"{name}.out", x.rows, self.tape.counts[weight.rows])
+        self.write(PRODUCT, out, x, weight, False, True, False)
         return out
 
-    def linear_with_bias(self, name: str, x: Pair) -> Pair:
+    def linear_with_bias(self, name: str, x: Room) -> Room:
         out = self.linear(name, x)
-        kernels.add_bias(out.a, self.weights[f"{name}.bias"].a)
+        self.write(ADD_BIAS, out, self.weights[f"{name}.bias"])
         return out
 
-    def add_norm(self, norm: str, x: Pair, y: Pair, linear: str) -> Pair:
+    def add_norm(self, norm: str, x: Room, y: Room, linear: str) -> Room:
         """norm(x + y + the linear map's bias)."""
-        w = self.weights
-        total, unit, scale, out = self.norm_rooms(norm, *x.a.shape)
-        kernels.add_norm(x.a, y.a, w[f"{linear}.bias"].a, w[f"{norm}.weight"].a, w[f"{norm}.bias"].a, self.epsilon, total,
-                         unit, scale, out.a)
-        return out
+        w, rooms = self.weights, self.norm_rooms(norm, x.rows)
+        self.write(ADD_NORM, x, y, w[f"{linear}.bias"], w[f"{norm}.weight"], w[f"{norm}.bias"], *rooms)
+        return rooms.out
 
-    def attend(self, name: str, kernel: Attend, heads: int, queries: Pair, rows: PackedRows, keys: Keys, dim: int, *,
-               causal: bool) -> Pair:
-        """Values mixed by attention; `queries` has its queries in its first `dim` columns."""
-        n = len(queries.a)
-        mixed = self.room(f"{name}.mixed", n, dim)
-        shares = self.room(f"{name}.shares", n * heads * keys.longest, 1)
-        kernel(queries.a.reshape(-1), queries.a.shape[1], keys.pair.a.reshape(-1), keys.pair.a.shape[1], keys.key,
-               keys.value, rows.starts, keys.starts, keys.lengths, heads, causal, shares.a.reshape(-1), mixed.a.reshape(-1))
+    def attend(self, name: str, queries: Room, keys: Keys, *, causal: bool) -> Room:
+        """Values mixed by attention; `queries` has its queries in its first columns."""
+        side = queries.rows
+        mixed = self.tape.room(f"{name}.mixed", side, self.dim(side))
+        self.write(ATTEND, side, keys.side, self.heads(side), causal, queries, keys.room, keys.key, keys.value,
+                   self.shares(name, side, keys.side), mixed)
         return mixed
 
-    def self_attention(self, layer: str, x: Pair, rows: PackedRows, heads: int, kernel: Attend, *, causal: bool) -> Pair:
-        name, dim = f"{layer}.attention", x.a.shape[1]
+    def shares(self, name: str, asking: int, asked: int) -> Room:
+        return self.tape.room(f"{name}.shares", asking, self.heads(asking), longest=asked)
+
+    def out_of(self, name: str, mixed: Room) -> Room:
+        """The map after attention or inside the feed-forward layer, whose result is added at once."""
+        return self.linear(name, mixed, f"y{mixed.rows}")
+
+    def self_attention(self, layer: str, x: Room, *, causal: bool) -> Room:
+        name = f"{layer}.attention"
         qkv = self.linear_with_bias(f"{name}.qkv", x)
-        keys = Keys(qkv, dim, 2 * dim, rows.starts, rows.lengths, rows.longest)
-        mixed = self.attend(name, kernel, heads, qkv, rows, keys, dim, causal=causal)
-        return self.add_norm(f"{layer}.norm_attention", x, self.linear(f"{name}.out", mixed, f"y{dim}"), f"{name}.out")
+        mixed = self.attend(name, qkv, Keys(qkv, x.rows, x.width, 2 * x.width), causal=causal)
+        return self.add_norm(f"{layer}.norm_attention", x, self.out_of(f"{name}.out", mixed), f"{name}.out")
 
-    def memory_keys(self, layer: str, memory: Pair, memory_rows: PackedRows) -> Keys:
+    def memory_keys(self, layer: str, memory: Room) -> Keys:
         """What a decoder layer reads of the encoder."""
-        kv = self.linear_with_bias(f"{layer}.cross_attention.kv", memory)
-        return Keys(kv, 0, self.sizes.decoder_dim, memory_rows.starts, memory_rows.lengths, memory_rows.longest)
+        return Keys(self.linear_with_bias(f"{layer}.cross_attention.kv", memory), INPUTS, 0, self.sizes.decoder_dim)
 
-    def cross_attention(self, layer: str, asking: Pair, state: Pair, rows: PackedRows, keys: Keys) -> Pair:
-        name, dim = f"{layer}.cross_attention", state.a.shape[1]
-        q = self.linear_with_bias(f"{name}.q", asking)
-        mixed = self.attend(name, self.decoder_kernels[0], self.sizes.decoder_heads, q, rows, keys, dim, causal=False)
-        y = self.linear(f"{name}.out", mixed, f"y{dim}")
-        return self.add_norm(f"{layer}.norm_cross_attention", state, y, f"{name}.out")
+    def cross_attention(self, layer: str, asking: Room, state: Room, keys: Keys) -> Room:
+        name = f"{layer}.cross_attention"
+        mixed = self.attend(name, self.linear_with_bias(f"{name}.q", asking), keys, causal=False)
+        return self.add_norm(f"{layer}.norm_cross_attention", state, self.out_of(f"{name}.out", mixed), f"{name}.out")
 
-    def feed_forward(self, layer: str, x: Pair) -> Pair:
-        name, dim = f"{layer}.feed_forward", x.a.shape[1]
+    def feed_forward(self, layer: str, x: Room) -> Room:
+        name = f"{layer}.feed_forward"
         inner = self.linear(f"{name}.up", x)
-        kernels.relu(inner.a, self.weights[f"{name}.up.bias"].a)
-        y = self.linear(f"{name}.down", inner, f"y{dim}")
-        return self.add_norm(f"{layer}.norm_feed_forward", x, y, f"{name}.down")
+        self.write(RELU, inner, self.weights[f"{name}.up.bias"])
+        return self.add_norm(f"{layer}.norm_feed_forward", x, self.out_of(f"{name}.down", inner), f"{name}.down")

@@ -1,8 +1,10 @@
-"""Compiled inner loops of the packed transformer: all but the matrix products, each one pass over data in the cache.
+"""Compiled code of the packed transformer: loops that are one pass over data in the cache, and `interpret`, to run a tape.
 
 Rows of a batch are packed: tokens of all rows one after another, row n at starts[n] .. starts[n+1], so that there is
-no padding to hide or to compute. These loops know arrays of float32, not models. numba compiles them once a machine and
-keeps the result; none of them allocates. They let other threads run.
+no padding to hide or to compute. The loops know arrays of float32, not models. A whole tape is one call that lets other
+threads run, so that they need not take turns in Python; nothing in it is checked, and nothing allocates.
+numba compiles all this once a machine for each width of heads and keeps the result until this file changes; after a
+change of vectors.py or operations.py touch it.
 
 Letters: `unit` is a normalised vector before its gain and bias, `scale` what it was multiplied by to become one.
 """
@@ -10,14 +12,34 @@ Letters: `unit` is a normalised vector before its gain and bias, `scale` what it
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from numba import carray  # type: ignore[attr-defined]
 
-from gcdformer.models.packed.vectors import vector_operations
+from gcdformer.models.packed.operations import (
+    ADD,
+    ADD_BIAS,
+    ADD_NORM,
+    ATTEND,
+    ATTEND_BACK,
+    CHOOSE,
+    CROSS_ENTROPY,
+    EMBED,
+    EMBED_BACK,
+    INPUTS,
+    KEEP,
+    NORM_BACK,
+    PRODUCT,
+    RELU,
+    RELU_BACK,
+    SUM_ROWS,
+    ZERO,
+)
+from gcdformer.models.packed.vectors import add_scaled, dot, pointer, sgemm
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,6 +140,24 @@ def sum_rows(change, d_bias):
 
 
 @compiled
+def add(x, y):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] += y[i, j]
+
+
+@compiled
+def keep(qkv, past, starts, lengths):
+    """Copy the last columns of row n to the newest place of row n of the past."""
+    width = past.shape[1]
+    skipped = qkv.shape[1] - width
+    for n in range(qkv.shape[0]):
+        place = starts[n] + lengths[n] - 1
+        for j in range(width):
+            past[place, j] = qkv[n, skipped + j]
+
+
+@compiled
 def relu(y, bias):
     """y = max(y + bias, 0) in place."""
     for i in range(y.shape[0]):
@@ -160,19 +200,21 @@ def exponentials(values):
 
 
 @compiled
-def largest_of(row, lanes):
-    """The largest value, several lanes side by side (a plain maximum is not vectorised)."""
+def add_and_find_largest(row, bias, lanes):
+    """row += bias; the largest value, several lanes side by side (a plain maximum is not vectorised)."""
     whole = row.shape[0] // LANES
     for lane in range(LANES):
         lanes[lane] = F(-3e38)
     for block in range(whole):
         for lane in range(LANES):
-            value = row[block * LANES + lane]
+            value = row[block * LANES + lane] + bias[block * LANES + lane]
+            row[block * LANES + lane] = value
             lanes[lane] = value if value > lanes[lane] else lanes[lane]
     largest = F(-3e38)
     for lane in range(LANES):
         largest = max(largest, lanes[lane])
     for j in range(whole * LANES, row.shape[0]):
+        row[j] += bias[j]
         largest = max(largest, row[j])
     return largest
 
@@ -184,9 +226,7 @@ def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
     loss = 0.0
     for i in range(rows):
         row = logits[i]
-        for j in range(words):
-            row[j] += bias[j]
-        largest = largest_of(row, lanes)
+        largest = add_and_find_largest(row, bias, lanes)
         there = row[wanted[i]]
         total = F(0)
         for j in range(words):
@@ -196,10 +236,11 @@ def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
         loss += np.log(np.float64(total)) + np.float64(largest) - np.float64(there)
         factor = share / total
         for j in range(words):
-            row[j] *= factor
+            value = row[j] * factor
+            row[j] = value
+            d_bias[j] += value
         row[wanted[i]] -= share
-        for j in range(words):
-            d_bias[j] += row[j]
+        d_bias[wanted[i]] -= share
     return loss
 
 
@@ -208,9 +249,7 @@ def choose(logits, bias, words, lanes):
     """words[i] = the word of the largest logit + bias."""
     for i in range(logits.shape[0]):
         row = logits[i]
-        for j in range(row.shape[0]):
-            row[j] += bias[j]
-        largest = largest_of(row, lanes)
+        largest = add_and_find_largest(row, bias, lanes)
         words[i] = 0
         for j in range(row.shape[0]):
             if row[j] == largest:
@@ -218,88 +257,187 @@ def choose(logits, bias, words, lanes):
                 break
 
 
-@cache
-def attention_kernels(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Attention and its way back for heads of this width, which has to be known for the loops to be unrolled."""
-    factor = F(width**-0.5)
-    dot, add_scaled = vector_operations(width)
+@compiled
+def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal, shares, out,
+           like):
+    """Every query of a row looks at the row's keys; `shares` keeps the softmax for the way back.
 
-    @compiled
-    def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal, shares, out):
-        """Every query of a row looks at the row's keys; `shares` keeps the softmax for the way back.
+    Arrays are flat: token i has `stride` numbers, its keys at `k_part`, its values at `v_part`. `like` is as long as a head.
+    """
+    width = len(like)
+    factor = F(1) / np.sqrt(F(width))
+    place = 0
+    for n in range(q_starts.shape[0] - 1):
+        q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+        k0, s_count = k_starts[n], k_counts[n]
+        for h in range(heads):
+            for t in range(t_count):
+                seen = t + 1 if causal else s_count
+                query = (q0 + t) * q_stride + h * width
+                largest = F(-3e38)
+                for s in range(seen):
+                    score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_part + h * width, like)
+                    shares[place + s] = score
+                    largest = score if score > largest else largest
+                for s in range(seen):
+                    shares[place + s] -= largest
+                for s in range(seen, s_count):
+                    shares[place + s] = F(0)
+                place += s_count
+    exponentials(shares[:place])
+    place = 0
+    for n in range(q_starts.shape[0] - 1):
+        q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+        k0, s_count = k_starts[n], k_counts[n]
+        for h in range(heads):
+            for t in range(t_count):
+                seen = t + 1 if causal else s_count
+                total = F(0)
+                for s in range(seen):
+                    total += shares[place + s]
+                total = F(1) / total
+                mixed = ((q0 + t) * heads + h) * width
+                for e in range(width):
+                    out[mixed + e] = F(0)
+                for s in range(seen):
+                    share = shares[place + s] * total
+                    shares[place + s] = share
+                    add_scaled(out, mixed, share, keys, (k0 + s) * k_stride + v_part + h * width, like)
+                place += s_count
 
-        Arrays are flat: token i has `stride` numbers, its keys at `k_part`, its values at `v_part`.
-        """
-        place = 0
-        for n in range(q_starts.shape[0] - 1):
-            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
-            k0, s_count = k_starts[n], k_counts[n]
-            for h in range(heads):
-                for t in range(t_count):
-                    seen = t + 1 if causal else s_count
-                    query = (q0 + t) * q_stride + h * width
-                    largest = F(-3e38)
-                    for s in range(seen):
-                        score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_part + h * width)
-                        shares[place + s] = score
-                        largest = score if score > largest else largest
-                    for s in range(seen):
-                        shares[place + s] -= largest
-                    for s in range(seen, s_count):
-                        shares[place + s] = F(0)
-                    place += s_count
-        exponentials(shares[:place])
-        place = 0
-        for n in range(q_starts.shape[0] - 1):
-            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
-            k0, s_count = k_starts[n], k_counts[n]
-            for h in range(heads):
-                for t in range(t_count):
-                    seen = t + 1 if causal else s_count
-                    total = F(0)
-                    for s in range(seen):
-                        total += shares[place + s]
-                    total = F(1) / total
-                    mixed = ((q0 + t) * heads + h) * width
-                    for e in range(width):
-                        out[mixed + e] = F(0)
-                    for s in range(seen):
-                        share = shares[place + s] * total
-                        shares[place + s] = share
-                        add_scaled(out, mixed, share, keys, (k0 + s) * k_stride + v_part + h * width)
-                    place += s_count
 
-    @compiled
-    def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal,
-                    shares, d_queries, d_keys, scores):
-        """Changes of queries, keys and values, added to what is there; `scores` is room for one row."""
-        place = 0
-        for n in range(q_starts.shape[0] - 1):
-            q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
-            k0, s_count = k_starts[n], k_counts[n]
-            for h in range(heads):
-                for t in range(t_count):
-                    seen = t + 1 if causal else s_count
-                    mixed, query = ((q0 + t) * heads + h) * width, (q0 + t) * q_stride + h * width
-                    along = F(0)
-                    for s in range(seen):
-                        share = shares[place + s]
-                        content = (k0 + s) * k_stride + v_part + h * width
-                        score = dot(change, mixed, keys, content)
-                        add_scaled(d_keys, content, share, change, mixed)
-                        scores[s] = score
-                        along += share * score
-                    for s in range(seen):
-                        score = shares[place + s] * (scores[s] - along) * factor
-                        key = (k0 + s) * k_stride + k_part + h * width
-                        add_scaled(d_queries, query, score, keys, key)
-                        add_scaled(d_keys, key, score, queries, query)
-                    place += s_count
+@compiled
+def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal,
+                shares, d_queries, d_keys, scores, like):
+    """Changes of queries, keys and values, added to what is there; `scores` is room for one row."""
+    width = len(like)
+    factor = F(1) / np.sqrt(F(width))
+    place = 0
+    for n in range(q_starts.shape[0] - 1):
+        q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
+        k0, s_count = k_starts[n], k_counts[n]
+        for h in range(heads):
+            for t in range(t_count):
+                seen = t + 1 if causal else s_count
+                mixed, query = ((q0 + t) * heads + h) * width, (q0 + t) * q_stride + h * width
+                along = F(0)
+                for s in range(seen):
+                    share = shares[place + s]
+                    content = (k0 + s) * k_stride + v_part + h * width
+                    score = dot(change, mixed, keys, content, like)
+                    add_scaled(d_keys, content, share, change, mixed, like)
+                    scores[s] = score
+                    along += share * score
+                for s in range(seen):
+                    score = shares[place + s] * (scores[s] - along) * factor
+                    key = (k0 + s) * k_stride + k_part + h * width
+                    add_scaled(d_queries, query, score, keys, key, like)
+                    add_scaled(d_keys, key, score, queries, query, like)
+                place += s_count
 
-    return attend, attend_back
+
+@inlined
+def flat(rooms, room):
+    """All of a room's memory as one array."""
+    address, capacity, rows, widths, counts = rooms
+    return carray(pointer(address[room]), (capacity[room],))
+
+
+@inlined
+def matrix(rooms, room):
+    """As many rows of a room as the batch has."""
+    address, capacity, rows, widths, counts = rooms
+    return carray(pointer(address[room]), (counts[rows[room]], widths[room]))
+
+
+@inlined
+def product(rooms, out, x, y, x_turned, y_turned, added, gemm):
+    address, capacity, rows, widths, counts = rooms
+    inner = counts[rows[x]] if x_turned else widths[x]
+    sgemm(gemm, x_turned, y_turned, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y], widths[y],
+          added, address[out], widths[out])
+
+
+@compiled
+def interpret(tape, rooms, tokens, places, starts, lengths, wanted, share, epsilon, lanes, scores, gemm, encoder_head,
+              decoder_head):
+    """The loss, if the tape computes one. `tokens`, `places`, `starts`, `lengths` have an array for each side,
+    `rooms` the address, capacity, kind of rows and width of each room, and the rows of each kind."""
+    loss = 0.0
+    widths = rooms[3]
+    for number in range(tape.shape[0]):
+        line = tape[number]
+        what, a, b, c, d, e, f, g, h = line[0], line[1], line[2], line[3], line[4], line[5], line[6], line[7], line[8]
+        if what == PRODUCT:
+            product(rooms, a, b, c, d, e, f, gemm)
+        elif what == ADD_BIAS:
+            add_bias(matrix(rooms, a), flat(rooms, b))
+        elif what == SUM_ROWS:
+            sum_rows(matrix(rooms, a), flat(rooms, b))
+        elif what == RELU:
+            relu(matrix(rooms, a), flat(rooms, b))
+        elif what == RELU_BACK:
+            relu_back(matrix(rooms, a), matrix(rooms, b),
+                              flat(rooms, c))
+        elif what == ADD_NORM:
+            add_norm(matrix(rooms, a), matrix(rooms, b),
+                             flat(rooms, c), flat(rooms, d), flat(rooms, e), epsilon,
+                             flat(rooms, f), matrix(rooms, g),
+                             flat(rooms, h), matrix(rooms, line[9]))
+        elif what == NORM_BACK:
+            norm_back(matrix(rooms, a), matrix(rooms, b),
+                              flat(rooms, c), flat(rooms, d), flat(rooms, e),
+                              flat(rooms, f), matrix(rooms, g),
+                              flat(rooms, h))
+        elif what == ATTEND:
+            asking, asked, heads, causal = a, b, c, d == 1
+            if asking == INPUTS:
+                attend(flat(rooms, e), widths[e], flat(rooms, f), widths[f], g, h,
+                               starts[asking], starts[asked], lengths[asked], heads, causal,
+                               flat(rooms, line[9]), flat(rooms, line[10]), encoder_head)
+            else:
+                attend(flat(rooms, e), widths[e], flat(rooms, f), widths[f], g, h,
+                               starts[asking], starts[asked], lengths[asked], heads, causal,
+                               flat(rooms, line[9]), flat(rooms, line[10]), decoder_head)
+        elif what == ATTEND_BACK:
+            asking, asked, heads, causal = a, b, c, d == 1
+            if asking == INPUTS:
+                attend_back(flat(rooms, line[10]), flat(rooms, e), widths[e],
+                                    flat(rooms, f), widths[f], g, h, starts[asking], starts[asked],
+                                    lengths[asked], heads, causal, flat(rooms, line[9]),
+                                    flat(rooms, line[11]), flat(rooms, line[12]), scores,
+                                    encoder_head)
+            else:
+                attend_back(flat(rooms, line[10]), flat(rooms, e), widths[e],
+                                    flat(rooms, f), widths[f], g, h, starts[asking], starts[asked],
+                                    lengths[asked], heads, causal, flat(rooms, line[9]),
+                                    flat(rooms, line[11]), flat(rooms, line[12]), scores,
+                                    decoder_head)
+        elif what == EMBED:
+            embed(tokens[a], places[a], matrix(rooms, b),
+                          matrix(rooms, c), flat(rooms, d), flat(rooms, e),
+                          epsilon, flat(rooms, f), matrix(rooms, g),
+                          flat(rooms, h), matrix(rooms, line[9]))
+        elif what == EMBED_BACK:
+            embed_back(tokens[a], places[a], matrix(rooms, b),
+                               matrix(rooms, c), matrix(rooms, d))
+        elif what == CROSS_ENTROPY:
+            loss += cross_entropy(matrix(rooms, a), flat(rooms, b), wanted,
+                                          share, flat(rooms, c), lanes)
+        elif what == CHOOSE:
+            choose(matrix(rooms, a), flat(rooms, b), wanted, lanes)
+        elif what == ZERO:
+            values = matrix(rooms, a)
+            values[:, :] = F(0)
+        elif what == ADD:
+            add(matrix(rooms, a), matrix(rooms, b))
+        elif what == KEEP:
+            keep(matrix(rooms, a), matrix(rooms, b), starts[c],
+                         lengths[c])
+    return loss
 
 
 def were_compiled() -> bool:
     """Whether an earlier process left the compiled loops on disk."""
-    place = cross_entropy.stats.cache_path  # type: ignore[attr-defined]
-    return place is not None and any(Path(place).glob("kernels.cross_entropy-*.nbi"))
+    place = interpret.stats.cache_path  # type: ignore[attr-defined]
+    return place is not None and any(Path(place).glob("kernels.interpret-*.nbi"))

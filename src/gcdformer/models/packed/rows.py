@@ -25,7 +25,7 @@ class PackedRows:
         there = np.arange(rows.shape[1]) < lengths[:, None]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         places = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)[there]
-        return cls(rows[there], places, starts, lengths, rows.shape[1])
+        return cls(rows[there], places, starts, np.ascontiguousarray(lengths), rows.shape[1])
 
     def part(self, first: int, last: int) -> PackedRows:
         a, b = self.starts[first], self.starts[last]
