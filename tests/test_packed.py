@@ -77,6 +77,18 @@ def test_gradient_is_autograds(name: str) -> None:
     assert_close(packed.total.tensors, wanted)
 
 
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(2, 60), min_size=2, max_size=5))
+def test_rooms_that_had_other_batches_change_no_bit(sizes: list[int]) -> None:
+    config, problem = setting("uneven")
+    used = PackedEngine(model_of(config, problem), config.training, threads=2)
+    for size in sizes:
+        batch = used.encode(batch_of(config, problem, size))
+        fresh = PackedEngine(model_of(config, problem), config.training, threads=2)
+        assert used.backward(batch, 0.01) == fresh.backward(batch, 0.01)
+        assert torch.equal(used.total.flat, fresh.total.flat)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_answers_are_those_of_the_plain_decoder(name: str) -> None:
     config, problem = setting(name)
@@ -153,13 +165,15 @@ def test_muon_makes_all_singular_values_alike() -> None:
     assert float((nearly_orthogonal(matrices) - u @ v).abs().max()) < 0.25
 
 
-def test_which_models_it_is_for() -> None:
+def test_which_models_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     config, problem = setting("uneven")
     assert can_pack(new_model(config, problem), CPU, "float32")
     assert not can_pack(new_model(config, problem), CPU, "bf16")
     assert not can_pack(new_model(config, problem), torch.device("meta"), "float32")
     recurrent = tiny_config(family="gru", heads=0)
     assert not can_pack(new_model(recurrent, problem), CPU, "float32")
+    monkeypatch.setattr("gcdformer.models.packed.choice.sgemm_address", lambda: None)  # a torch that shows no sgemm
+    assert not can_pack(new_model(config, problem), CPU, "float32")
 
 
 @settings(max_examples=50, deadline=None)
