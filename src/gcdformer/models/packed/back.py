@@ -24,6 +24,12 @@ from gcdformer.models.packed.tape import Room
 from gcdformer.models.transformer import Transformer
 
 
+FIRST, ANOTHER = "first", "another"
+"""The parts of the tape: the first rows of a shard set its gradient, others add to it."""
+ROWS_AT_ONCE = 64
+"""So few that what the way back needs is still in the cache."""
+
+
 class Shard(Forward):
     """Forward and back for some rows of a batch, with rooms of its own; its gradients too, unless they are given."""
 
@@ -33,21 +39,27 @@ class Shard(Forward):
         fixed = self.tape.fixed
         self.changes = {name: fixed(f"d {name}", tensor) for name, tensor in self.gradients.tensors.items()}
         self.added_to = fixed("d all but the maps inside the layers", self.gradients.flat[self.gradients.inner:])
-        self.part = "learn"
-        self.write_all()
+        self.no_bias = [fixed(f"no bias {side}", torch.zeros(self.dim(side))) for side in (INPUTS, GIVEN)]
+        for self.part, self.adding in ((FIRST, False), (ANOTHER, True)):
+            self.write_all()
 
     def learn(self, batch: PackedBatch, share: float) -> float:
         """The summed loss of these rows; `gradients` becomes the gradient of `share` times it."""
-        return self.tape.run("learn", (batch.inputs, batch.given, batch.given), batch.wanted, share)
+        rows, loss = len(batch.inputs.lengths), 0.0
+        for start in range(0, rows, ROWS_AT_ONCE):
+            some = batch.part(start, min(rows, start + ROWS_AT_ONCE))
+            loss += self.tape.run(ANOTHER if start else FIRST, (some.inputs, some.given, some.given), some.wanted, share)
+        return loss
 
     def write_all(self) -> None:
-        self.write(ZERO, self.added_to)  # the maps inside the layers are written, not added to
+        if not self.adding:
+            self.write(ZERO, self.added_to)  # the maps inside the layers are written, not added to
         memory = self.encode()
         state = self.decode(memory)
         logits = self.logits(state)
         self.write(CROSS_ENTROPY, logits, self.weights["output_bias"], self.changes["output_bias"])
         words = "embed_outputs.tokens.weight"
-        self.write(PRODUCT, self.changes[words], logits, state, True, False, False)
+        self.write(PRODUCT, self.changes[words], logits, state, True, False, self.adding)
         change = self.tape.room("change", GIVEN, self.sizes.decoder_dim)
         self.write(PRODUCT, change, logits, self.weights[words], False, False, False)
         self.encode_back(self.decode_back(change, memory))
@@ -87,14 +99,14 @@ class Shard(Forward):
 
     def linear_back(self, name: str, change: Room, x: Room, room: str) -> Room:
         """The weight's gradient, and the change of x in a room."""
-        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, False)
+        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, self.adding)
         d_x = self.tape.room(f"{room} {x.rows}", x.rows, x.width)
         self.write(PRODUCT, d_x, change, self.weights[f"{name}.weight"], False, False, False)
         return d_x
 
     def linear_back_onto(self, name: str, change: Room, x: Room, d_x: Room) -> None:
         """The weight's gradient; the change of x is added to what is there."""
-        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, False)
+        self.write(PRODUCT, self.changes[f"{name}.weight"], change, x, True, False, self.adding)
         self.write(PRODUCT, d_x, change, self.weights[f"{name}.weight"], False, False, True)
 
     def feed_forward_back(self, layer: str, change: Room) -> Room:
@@ -136,7 +148,6 @@ class Shard(Forward):
         return d_state, self.linear_back(f"{name}.q", d_q, asking, "d_asking")
 
     def embed_back(self, name: str, change: Room) -> None:
-        no_bias = self.tape.fixed(f"no bias {name}", torch.zeros(change.width))
-        d_total = self.norm_back(f"{name}.norm", change, no_bias, "d")
+        d_total = self.norm_back(f"{name}.norm", change, self.no_bias[change.rows], "d")
         self.write(EMBED_BACK, change.rows, d_total, self.changes[f"{name}.tokens.weight"],
                    self.changes[f"{name}.positions.weight"])

@@ -57,6 +57,7 @@ class Tape:
 
     def fixed(self, name: str, tensor: Tensor) -> Room:
         """A room that is a tensor's memory; a vector is one row."""
+        assert name not in self.rooms, name
         rows, width = tensor.shape if tensor.dim() == 2 else (1, len(tensor))
         self.counts.append(rows)
         found = self.rooms[name] = Room(len(self.rooms), len(self.counts) - 1, width, -1)
