@@ -23,7 +23,6 @@ from gcdformer.models.packed.rows import PackedBatch
 from gcdformer.models.packed.tape import Room
 from gcdformer.models.transformer import Transformer
 
-
 FIRST, ANOTHER = "first", "another"
 """The parts of the tape: the first rows of a shard set its gradient, others add to it."""
 ROWS_AT_ONCE = 64
