@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +140,26 @@ def test_the_number_of_threads_does_not_change_a_bit(optimizer: str) -> None:
         other_losses, other_weights = learned(config.replace(threads=threads), problem, 12)
         assert losses == other_losses
         assert all(torch.equal(weights[name], other_weights[name]) for name in weights)
+
+
+def test_the_process_that_compiles_gets_the_bits_of_those_after_it(tmp_path: Path) -> None:
+    script = """
+import hashlib, sys
+import torch
+from gcdformer import Config, Problem
+from gcdformer.training.learner import Learner
+from gcdformer.training.session import new_model
+config = Config().replace(base=10, maximum=1000, dim=20, heads=2, schedule="constant")
+problem = Problem.of(config)
+learner = Learner(config, problem, new_model(config, problem), torch.device("cpu"))
+for step in range(20):
+    learner.learn(step)
+print(hashlib.sha256(b"".join(weight.detach().numpy().tobytes() for weight in learner.model.parameters())).hexdigest())
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    seen = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert any(tmp_path.rglob("kernels.interpret-*.nbi")) and seen[0] == seen[1] != ""
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])

@@ -51,6 +51,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return compile_it(function)
 
 
+loop = numba.njit(nogil=True, fastmath=True, error_model="numpy", forceinline=True)
+"""A part of `interpret`, always written into it: a copy of its own would be taken in the process that compiles it, but not
+in others, and the two differ in the last bits."""
 inlined = numba.njit(nogil=True, inline="always")
 F = np.float32
 LANES = 32
@@ -75,7 +78,7 @@ def normalise(total, gain, bias, epsilon, unit, scale, out, i):
         out[i, j] = (total[j] - mean) * factor * gain[j] + bias[j]
 
 
-@compiled
+@loop
 def embed(tokens, places, table, positions, gain, bias, epsilon, total, unit, scale, out):
     """out = norm(table[token] + positions[place]); `total` is room for one vector."""
     for i in range(tokens.shape[0]):
@@ -85,7 +88,7 @@ def embed(tokens, places, table, positions, gain, bias, epsilon, total, unit, sc
         normalise(total, gain, bias, epsilon, unit, scale, out, i)
 
 
-@compiled
+@loop
 def embed_back(tokens, places, change, d_table, d_positions):
     """Add each token's change to its rows of the two tables."""
     for i in range(tokens.shape[0]):
@@ -95,7 +98,7 @@ def embed_back(tokens, places, change, d_table, d_positions):
             d_positions[place, j] += change[i, j]
 
 
-@compiled
+@loop
 def add_norm(x, y, y_bias, gain, bias, epsilon, total, unit, scale, out):
     """out = norm(x + y + y_bias)."""
     for i in range(x.shape[0]):
@@ -104,7 +107,7 @@ def add_norm(x, y, y_bias, gain, bias, epsilon, total, unit, scale, out):
         normalise(total, gain, bias, epsilon, unit, scale, out, i)
 
 
-@compiled
+@loop
 def norm_back(change, unit, scale, gain, d_gain, d_bias, d_total, d_added_bias):
     """From the change of a norm's output to that of its input, its gain and bias, and of a bias added to its input."""
     rows, dim = change.shape
@@ -125,28 +128,28 @@ def norm_back(change, unit, scale, gain, d_gain, d_bias, d_total, d_added_bias):
             d_added_bias[j] += value
 
 
-@compiled
+@loop
 def add_bias(y, bias):
     for i in range(y.shape[0]):
         for j in range(y.shape[1]):
             y[i, j] += bias[j]
 
 
-@compiled
+@loop
 def sum_rows(change, d_bias):
     for i in range(change.shape[0]):
         for j in range(change.shape[1]):
             d_bias[j] += change[i, j]
 
 
-@compiled
+@loop
 def add(x, y):
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             x[i, j] += y[i, j]
 
 
-@compiled
+@loop
 def keep(qkv, past, starts, lengths):
     """Copy the last columns of row n to the newest place of row n of the past."""
     width = past.shape[1]
@@ -157,7 +160,7 @@ def keep(qkv, past, starts, lengths):
             past[place, j] = qkv[n, skipped + j]
 
 
-@compiled
+@loop
 def relu(y, bias):
     """y = max(y + bias, 0) in place."""
     for i in range(y.shape[0]):
@@ -166,7 +169,7 @@ def relu(y, bias):
             y[i, j] = value if value > F(0) else F(0)
 
 
-@compiled
+@loop
 def relu_back(change, y, d_bias):
     """Change of the ReLU's input, in place, and of the bias."""
     for i in range(change.shape[0]):
@@ -193,13 +196,13 @@ def exponential(x):
     return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@compiled
+@loop
 def exponentials(values):
     for i in range(values.shape[0]):
         values[i] = exponential(values[i])
 
 
-@compiled
+@loop
 def add_and_find_largest(row, bias, lanes):
     """row += bias; the largest value, several lanes side by side (a plain maximum is not vectorised)."""
     whole = row.shape[0] // LANES
@@ -219,7 +222,7 @@ def add_and_find_largest(row, bias, lanes):
     return largest
 
 
-@compiled
+@loop
 def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
     """Sum of -log softmax(logits + bias)[wanted]; logits become its change times `share`, in place."""
     rows, words = logits.shape
@@ -244,7 +247,7 @@ def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
     return loss
 
 
-@compiled
+@loop
 def choose(logits, bias, words, lanes):
     """words[i] = the word of the largest logit + bias."""
     for i in range(logits.shape[0]):
@@ -257,7 +260,7 @@ def choose(logits, bias, words, lanes):
                 break
 
 
-@compiled
+@loop
 def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal, shares, out,
            like):
     """Every query of a row looks at the row's keys; `shares` keeps the softmax for the way back.
@@ -306,7 +309,7 @@ def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts
                 place += s_count
 
 
-@compiled
+@loop
 def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal,
                 shares, d_queries, d_keys, scores, like):
     """Changes of queries, keys and values, added to what is there; `scores` is room for one row."""
