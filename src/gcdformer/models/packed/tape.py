@@ -70,11 +70,11 @@ class Tape:
         self.parts.setdefault(part, []).append((*line, *[0] * (NUMBERS - len(line))))
 
     def furnish(self) -> None:
-        """Memory for all rooms, an eighth more than the largest batch so far needs."""
+        """Memory for all rooms, enough for batches up to `largest`."""
         tokens, longest = self.largest[:SIDES], self.largest[SIDES:]
         sizes = []
         for room in self.rooms.values():
-            count = self.counts[room.rows] if room.rows >= SIDES else tokens[room.rows] + tokens[room.rows] // 8
+            count = self.counts[room.rows] if room.rows >= SIDES else tokens[room.rows]
             sizes.append(count * room.width * (longest[room.longest] if room.longest >= 0 else 1))
         starts = np.cumsum([0, *(0 if index in self.elsewhere else -(-size // ALIGNED) * ALIGNED
                                  for index, size in enumerate(sizes))])
@@ -92,7 +92,7 @@ class Tape:
         """The loss, if this part computes one."""
         sizes = [*(int(rows.starts[-1]) for rows in sides), *(rows.longest for rows in sides)]
         if not self.written or any(size > largest for size, largest in zip(sizes, self.largest, strict=True)):
-            self.largest = [max(pair) for pair in zip(sizes, self.largest, strict=True)]
+            self.largest = [max(size + size // 8, largest) for size, largest in zip(sizes, self.largest, strict=True)]
             self.furnish()
         self.table[-1][:SIDES] = sizes[:SIDES]
         inputs, given, past = sides
