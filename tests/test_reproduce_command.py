@@ -82,6 +82,21 @@ def test_the_time_is_told_before_it_is_taken(tmp_path: Path, capsys: pytest.Capt
                     "to train: 3 runs of 3 epochs (900,000 examples), 1 at a time"]
 
 
+def test_only_chooses_experiments_of_a_table_by_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def names(table: str, only: str) -> list[str]:
+        words = ["--bases", "10", "--max-epochs", "1", "--dry-run", "--json", "--out", tmp_path / "none",
+                 "--ledger", tmp_path]
+        assert main(["reproduce", table, "--only", only, *map(str, words)]) == 0
+        return [run["name"] for run in json.loads(capsys.readouterr().out)["runs"]]
+
+    assert names("deep_models", "encoder-layers-1_decoder-layers-6,encoder-layers-24_decoder-layers-1_") == [
+        "base-10_encoder-layers-1_decoder-layers-6_encoder-dim-512_decoder-dim-512_seed-0",
+        "base-10_encoder-layers-24_decoder-layers-1_encoder-dim-1024_decoder-dim-512_seed-0"]
+    whole = "addition_base-10_max-100000"
+    assert names("fractions", whole) == [f"{whole}_seed-0"], "a whole name is not taken for the beginning of a longer one"
+    assert len(names("fractions", whole[:-1])) == 2
+
+
 def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry = ideal(Experiment(30), {1, 2})
@@ -112,7 +127,8 @@ def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
     (["base_gcd", "--render", "x.md"], "leave the table out"),
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
     (["claims", "--only", "miture"], "unknown claim 'miture'"),
-    (["base_gcd", "--only", "mixture"], "--only names claims"),
+    (["base_gcd", "--only", "mixture"], "only: no experiment of base_gcd has 'mixture' in its name"),
+    (["--only", "mixture"], "give claims or a table"),
     (["claims", "--figures", "x"], "claims have none"),
     (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),
     (["claims", "--render", "x.md"], "leave the table out"),

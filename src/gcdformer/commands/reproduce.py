@@ -21,7 +21,7 @@ from gcdformer.commands.options import (
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
-from gcdformer.experiments.paper.table import REASONS, Note, Table
+from gcdformer.experiments.paper.table import REASONS, Experiment, Note, Table
 from gcdformer.experiments.presets import VERSIONS, preset
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.sect
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", nargs="?", metavar="TABLE", help=f"one of {', '.join(TABLES)}, or {CLAIMS} "
                         "(default: list them)")
-    parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these")
+    parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these; with a table: only "
+                        "the experiments that are named so, or whose names contain this (--dry-run lists the names)")
     parser.add_argument("--bases", metavar="B,B", help="only these bases")
     parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
                         help="runs of each experiment; the best counts, as in the paper; for claims each seed adds a pair "
@@ -107,8 +108,8 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("give --minutes or --max-epochs, not both")
     if args.minutes is not None and args.minutes <= 0:
         raise UserError(f"minutes: above 0, got {args.minutes:g}")
-    if args.only and args.table != CLAIMS:
-        raise UserError("--only names claims: gcdformer reproduce claims --only NAME")
+    if args.only and args.table is None:
+        raise UserError("--only names claims or experiments of a table: give claims or a table")
     if args.figures and args.table == CLAIMS:
         raise UserError("figures: claims have none; the figures of the paper are tables")
     if args.table is None and (args.bases or args.dry_run or args.show or args.again):
@@ -127,13 +128,27 @@ def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
     return bases
 
 
+def chosen_experiments(args: argparse.Namespace, table: Table) -> list[Experiment]:
+    """What has to be trained of the table; for claims, `only` has chosen already."""
+    found = table.experiments(chosen_bases(args, table))
+    if args.only is None or args.table == CLAIMS:
+        return found
+    chosen: list[Experiment] = []
+    for word in (word.strip() for word in args.only.split(",")):
+        fits = [one for one in found if word == one.name] or [one for one in found if word and word in one.name]
+        if not fits:
+            raise UserError(f"only: no experiment of {table.name} has '{word}' in its name; one is named {found[0].name}")
+        chosen += fits
+    return list(dict.fromkeys(chosen))
+
+
 def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], Recipe]:
     """The runs that the table needs, and how each stands."""
     from gcdformer.experiments.reproduce import Recipe, make_plan, make_trials
     name = args.preset or "fast"
     minutes = args.minutes if args.minutes or args.max_epochs else preset(name).limits.max_minutes
     recipe = Recipe(name, minutes, args.max_epochs, given(args))
-    trials = make_trials(table.experiments(chosen_bases(args, table)), recipe, range(args.seeds), table)
+    trials = make_trials(chosen_experiments(args, table), recipe, range(args.seeds), table)
     return make_plan(trials, recipe, args.out), recipe
 
 
