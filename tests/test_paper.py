@@ -101,7 +101,7 @@ def test_budgets_are_as_published() -> None:
     assert TABLES["mix"].epochs_of(reached) == reached.published == 30
     assert TABLES["pred_uni10"].best_of == 1 and TABLES["uniacc"].best_of == 3
     bases = [base for base, *_ in GROKKED]
-    assert (len(bases), len(set(bases)), TABLES["grokking_det"].note) == (17, 16, None), "one base has two rows"
+    assert (len(bases), len(set(bases))) == (17, 16), "one base has two rows"
 
 
 def differences(pairs: list[tuple[str, object, object]]) -> set[str]:

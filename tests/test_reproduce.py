@@ -20,7 +20,7 @@ from gcdformer.experiments.paper.ledger import choose, ledger_entries, served
 from gcdformer.experiments.paper.page import in_groups, reasons, render, run_lines, table_section
 from gcdformer.experiments.paper.table import REASONS
 from gcdformer.experiments.plan import Planned
-from gcdformer.experiments.presets import VERSIONS
+from gcdformer.experiments.presets import VERSIONS, preset
 from gcdformer.experiments.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
@@ -132,9 +132,10 @@ def test_predictions_of_the_rules_agree_with_the_paper() -> None:
 
 
 def test_epochs_divisors_and_new_prime_powers() -> None:
-    base = Experiment(2023)
-    entry = ideal(base, products({7: 7, 17: 17, 3: 3, 2: 2}, 100), epoch_of={3: 40, 21: 41, 2: 90})
-    found = cells([entry], "grokking_det")
+    grokked, epochs_of = products({7: 7, 17: 17, 3: 3, 2: 2}, 100), {3: 40, 21: 41, 2: 90}
+    entry = ideal(Experiment(2023), grokked, epoch_of=epochs_of)
+    assert cells([entry], "grokking_det")["2023", "3 at epoch"]["ours"] is None, "the fast recipe groks by repetition"
+    found = cells([ideal(Experiment(2023, two_set=True), grokked, epoch_of=epochs_of)], "grokking_det")
     assert found["2023", "3 at epoch"]["ours"] == 40.0 and found["2023", "3 at epoch"]["agrees"]
     assert found["2023", "2 at epoch"]["ours"] == 90.0
     assert found["2023", "4 at epoch"]["ours"] == "not reached" and not found["2023", "4 at epoch"]["agrees"]
@@ -278,11 +279,20 @@ def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None
     assert json.loads(json.dumps(list(tables.values()))) == list(tables.values())
 
 
+def test_two_sets_are_of_the_fast_recipe_only() -> None:
+    plain, repeated = Experiment(2401), Experiment(2401, two_set=True)
+    assert repeated.config("paper") == plain.config("paper") != plain.config("fast") != repeated.config("fast")
+    assert repeated.config("fast").data == preset("grok").data
+    assert served(repeated.config("fast"), "fast")[0] == ["base-2401_two-set"]
+    assert served(plain.config("fast"), "fast")[0] == ["base-2401"]
+    assert served(plain.config("paper"), "paper")[0] == ["base-2401", "base-2401_two-set"]
+
+
 def test_counts() -> None:
     none = count_tables([])
     assert none["distinct_runs"] == none["tables_with_measurements"] == 0
     assert none["measured"] == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
-    some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023), {1})])
+    some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=True), {1})])
     by_name = {table["name"]: table for table in some["tables"]}
     assert some["distinct_runs"] == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
     assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72

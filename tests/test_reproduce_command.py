@@ -63,7 +63,8 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
 
 def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in (0, 1, 2):
-        ideal(Experiment(2023), products({7: 7, 17: 17, 3: 3}, 100), seed=seed, epoch_of={3: 40 + seed}).write(tmp_path)
+        ideal(Experiment(2023, two_set=True), products({7: 7, 17: 17, 3: 3}, 100), seed=seed,
+              epoch_of={3: 40 + seed}).write(tmp_path)
     words = ["grok_loss", "--show", "--figures", tmp_path / "figures", "--ledger", tmp_path, "--out", tmp_path / "none",
              "--html", tmp_path / "page.html"]
     assert main(["reproduce", *map(str, words)]) == 0

@@ -27,6 +27,12 @@ def hour() -> Config:
                           dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
 
 
+def grok() -> Config:
+    """`fast` with uniform operands and natural outcomes in base 2401 = 7^4, a quarter of the examples from 50,000 that come
+    again and again: 2, which no digit shows, is learned all at once, after minutes of nothing."""
+    return fast().replace(base=2401, operands="uniform", outcomes="natural", repeat_share=0.25, repeat_size=50_000)
+
+
 def demo() -> Config:
     """`fast` in base 420 = 2^2 3 5 7, whose sieve grows in steps from the first minute on."""
     return fast().replace(base=420, outcomes="log-uniform", epoch_size=100_000, test_size=20_000, max_minutes=5)
@@ -101,6 +107,7 @@ def paper_rational() -> Config:
 PRESETS: dict[str, Callable[[], Config]] = {
     "fast": fast,
     "hour": hour,
+    "grok": grok,
     "demo": demo,
     "paper": paper,
     "paper-mixture": paper_mixture,

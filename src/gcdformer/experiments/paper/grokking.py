@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gcdformer.experiments.paper.table import Cell, Experiment, Measure, Note, Table, grid
+from gcdformer.experiments.presets import preset
 
 Grokked = tuple[int, int, tuple[int, ...], dict[int, int]]
 
@@ -33,6 +34,9 @@ GROKKED_NOTES = {
     4000: Note("pitfall", "24 here, 25 in other tables"),
     5000: Note("pitfall", "the products of the listed prime powers are 30 GCD, the table says 28"),
 }
+REPEATED = preset("grok").data
+TWO_SET = Note("other recipe", f"in the fast preset {100 * REPEATED.repeat_share:.0f} % of the examples are drawn from "
+               f"{REPEATED.repeat_size:,} that are repeated (two-set training); without that it did not grok")
 SECOND = Note("other recipe", "a second published model of the same experiment; ours is one best model", alone=True)
 
 
@@ -40,7 +44,7 @@ def grokking_det() -> tuple[Cell, ...]:
     cells: list[Cell] = []
     seen: set[int] = set()
     for base, correct, divisors, epochs in GROKKED:
-        run = Experiment(base)
+        run = Experiment(base, two_set=True)
         row = f"{base} (second)" if base in seen else str(base)
         note = SECOND if base in seen else GROKKED_NOTES.get(base)
         seen.add(base)
@@ -57,7 +61,8 @@ GROKKED_3 = [1, 2, 3, 4, 5, 6, 1, 8, 3, 10, 1, 12, 1, 2, 15, 16, 1, 6, 1, 20, 3,
 
 
 def grokked_3() -> tuple[Cell, ...]:
-    return tuple(Cell(str(k), "prediction", (16, 32) if k == 32 else value, Measure("prediction", k), Experiment(1000))
+    return tuple(Cell(str(k), "prediction", (16, 32) if k == 32 else value, Measure("prediction", k),
+                      Experiment(1000, two_set=True))
                  for k, value in enumerate(GROKKED_3, 1))
 
 
@@ -116,13 +121,14 @@ UNI5_COLUMNS = [("natural", Measure("correct")), ("natural, epochs", Measure("ep
 
 TABLES = (
     Table("grokking_det", "tab:grokking_det", "Large bases: divisors of B learned, other primes and when", grokking_det(),
-          best_of=3, epochs=1300),
+          best_of=3, epochs=1300, note=TWO_SET),
     Table("grokking_inverse", "tab:grokking_inverse", "Log-uniform outcomes against natural ones, uniform operands",
           grokking_inverse(), best_of=3, epochs=700),
-    Table("grokked_3", "tab:grokked_3", "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220),
+    Table("grokked_3", "tab:grokked_3", "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
+          note=TWO_SET),
     Table("grokking_uni5", "tab:grokking_uni5", "5 % uniform outcomes for large bases",
           grid(UNI5, UNI5_COLUMNS, lambda base, column: Experiment(base, outcomes="natural" if column < 2 else "mixture"),
                {(base, "natural"): note for base, note in NATURAL_NOTES.items()}), best_of=3, epochs=1400),
     Table("grok_loss", "fig:grok_loss", "Learning curves of three seeds, base 2023, uniform operands", (), best_of=3,
-          curves=(Experiment(2023),)),
+          note=TWO_SET, curves=(Experiment(2023, two_set=True),)),
 )

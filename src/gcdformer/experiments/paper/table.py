@@ -41,7 +41,8 @@ REASONS: tuple[Reason, ...] = ("pitfall", "fewer examples", "other recipe", "sma
 class Experiment:
     """What is trained, but for the seed: the same run may serve cells of several tables.
 
-    `model` is given where the table varies the model; `small` stands in its place in presets other than `paper`.
+    `model` is given where the table varies the model; `small` stands in its place in presets other than `paper`. `two_set`
+    is for tables about grokked primes: other presets repeat some examples there, as `grok` does, or they do not grok.
     """
 
     base: int
@@ -53,6 +54,7 @@ class Experiment:
     batch_size: int | None = None
     model: Leaves = ()
     small: Leaves = ()
+    two_set: bool = False
 
     @property
     def name(self) -> str:
@@ -66,6 +68,8 @@ class Experiment:
             words.append(f"{self.outcomes}-outcomes" + (f"-to-{self.max_gcd}" if self.max_gcd else ""))
         if self.batch_size:
             words.append(f"batch-{self.batch_size}")
+        if self.two_set:
+            words.append("two-set")
         words += [f"{name.replace('_', '-')}-{value}" for name, value in self.model if not name.endswith("heads")]
         return "_".join(words)
 
@@ -84,6 +88,9 @@ class Experiment:
                 leaves["lr"] = start.training.lr / wider
         if leaves.get("family", "transformer") != "transformer":
             leaves["optimizer"] = "adam"
+        if self.two_set and not published:
+            repeated = preset("grok").data
+            leaves |= {"repeat_share": repeated.repeat_share, "repeat_size": repeated.repeat_size}
         if self.batch_size:
             leaves["batch_size"] = self.batch_size
         return start.replace(task=self.task, base=self.base, maximum=self.maximum, operands=self.operands,
