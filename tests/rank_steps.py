@@ -40,3 +40,6 @@ def digest(tensors: list[torch.Tensor]) -> str:
 
 if __name__ == "__main__":
     steps(json.loads(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    left = [name for path in Path("/proc/self/task").glob("*/comm") if "gloo" in (name := path.read_text().strip())]
+    if left:
+        sys.exit(f"threads of the group outlive it: {left}")

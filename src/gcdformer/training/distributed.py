@@ -7,6 +7,7 @@ and writes; what the ranks decide (signals, limits, horizon) they decide togethe
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,6 +104,9 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         raise UserError(f"{missing[0]}: must be set with WORLD_SIZE {world_size()}; torchrun does it")
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    # An optimiser would import it later, and a group that lives then outlives its end: its threads may ask for the
+    # interpreter while that ends, which aborts the process.
+    importlib.import_module("torch._dynamo")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
     try:
         yield Ranks(dist.get_rank(), dist.get_world_size())
