@@ -286,6 +286,8 @@ def test_two_sets_are_of_the_fast_recipe_only() -> None:
     assert served(repeated.config("fast"), "fast")[0] == ["base-2401_two-set"]
     assert served(plain.config("fast"), "fast")[0] == ["base-2401"]
     assert served(plain.config("paper"), "paper")[0] == ["base-2401", "base-2401_two-set"]
+    notes = [TABLES[name].note for name in ("grokking_det", "grokked_3", "grok_loss")]
+    assert all(note is not None and "25 % of the examples are drawn from 50,000" in note.text for note in notes)
 
 
 def test_counts() -> None:
