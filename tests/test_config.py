@@ -108,6 +108,8 @@ BAD = [
     ({"lr": float("nan")}, "lr"), ({"lr": -1}, "lr"), ({"batch_size": 0}, "batch_size"), ({"test_size": 3}, "test_size"),
     ({"seed": -1}, "seed"), ({"colour": 3}, "colour"), ({"device": "tpu"}, "device"), ({"base": "ten"}, "base"),
     ({"family": "lstm", "heads": 0, "cross_query": "input"}, "cross_query"), ({"final_lr_share": 0.1}, "final_lr_share"),
+    ({"outcomes": "mixture", "final_alpha": 1.0, "schedule": "cosine", "horizon": 9}, "final_alpha"),
+    ({"focus": "7", "schedule": "cosine", "horizon": 9}, "focus needs outcomes"),
 ]
 
 

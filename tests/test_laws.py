@@ -219,6 +219,14 @@ def test_mixtures_of_other_operands_and_k() -> None:
     assert p_value(drawn_gcds(pairs), mixed(0.2, natural, 100)) < ACCEPT
 
 
+def test_a_mixture_with_a_focus() -> None:
+    gcds = drawn_gcds(law(outcomes="mixture", mixture_share=0.2, focus="30,47", focus_share=0.6))
+    focused = 0.4 * power_law(0) + 0.3 * (on(30, 60, 90) + on(47, 94))
+    assert p_value(gcds, 0.2 * focused + 0.8 * natural_uniform()) > ACCEPT
+    assert p_value(gcds, mixed(0.2, natural_uniform())) < ACCEPT
+    assert p_value(gcds, 0.6 * focused + 0.4 * natural_uniform()) < ACCEPT, "the share is of what is drawn first"
+
+
 def test_defaults_of_the_mixture() -> None:
     pairs = law(outcomes="mixture")
     assert isinstance(pairs, Mixture)

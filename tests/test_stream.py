@@ -33,6 +33,7 @@ KINDS: dict[str, dict[str, object]] = {
     "mixture": {"outcomes": "mixture"},
     "shift": {"outcomes": "inverse-sqrt", "final_alpha": 1.0, "horizon": 600, "batch_size": 16},
     "focus": {"outcomes": "inverse-sqrt", "focus": "7,11,13,17,19,23,29,31", "horizon": 600, "batch_size": 16},
+    "mixture, focus": {"outcomes": "mixture", "focus": "7,11", "horizon": 600, "batch_size": 16},
 }
 LENGTH = 20_000
 all_kinds = pytest.mark.parametrize("kind", KINDS)

@@ -68,7 +68,8 @@ class DataSection(Section):
                               "each as often as the others: the first six from the start, all of them from half the "
                               "horizon of a cosine schedule on, from three quarters on the share falls to 0; those above "
                               "the largest GCD drawn are left out")
-    focus_share: float | None = Field(None, gt=0, lt=1, description="that share of the examples (0.5 if not given)")
+    focus_share: float | None = Field(None, gt=0, lt=1, description="that share of the examples (0.5 if not given); with "
+                                      "--outcomes mixture, of those whose GCD is drawn first")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
@@ -107,9 +108,10 @@ class DataSection(Section):
             raise ValueError("outcomes 'power' and alpha go together: give both or neither")
         if self.focus is not None and not all(one.isdecimal() and int(one) > 1 for one in self.focus.split(",")):
             raise ValueError(f"focus takes integers above 1 with commas between, as in 11,13,17, not '{self.focus}'")
-        for name in ("final_alpha", "focus"):
-            if getattr(self, name) is not None and self.outcomes in ("natural", "mixture"):
-                raise ValueError(f"{name} needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
+        if self.final_alpha is not None and self.outcomes in ("natural", "mixture"):
+            raise ValueError(f"final_alpha needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
+        if self.focus is not None and self.outcomes == "natural":
+            raise ValueError("focus needs outcomes that are drawn first, not 'natural'")
         if self.focus_share is not None and self.focus is None:
             raise ValueError("focus_share needs a focus")
         if self.mixture_share is not None and self.outcomes != "mixture":

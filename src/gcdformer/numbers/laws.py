@@ -155,7 +155,7 @@ class ChosenGcd(PairLaw):
 
 @dataclass(frozen=True)
 class Mixture(PairLaw):
-    """A share of pairs with uniform GCD, the rest natural."""
+    """A share of pairs with uniform GCD, or with a focus in these, the rest natural."""
 
     natural: NaturalPairs
     uniform: ChosenGcd
@@ -177,7 +177,7 @@ def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
     max_gcd = data.largest_gcd(maximum)
     if data.outcomes == "mixture":
         share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share
-        return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0), share)
+        return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0, *focus_at(data, max_gcd, progress)), share)
     alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
     if data.final_alpha is not None:
         alpha += (data.final_alpha - alpha) * min(1.0, progress)
