@@ -217,6 +217,10 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     assert "30: measured as outcomes mixture (`other`)." in reasons(table)
     (figure,) = reproduction_tables([other], names=["learning_curves"])
     assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
+    (both,) = reproduction_tables([other, true], names=["base_gcd"])
+    told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
+    assert f"30: {told}." in reasons(both) and both["runs"] == ["base-30_seed-0", "other"]
+    assert next(cell["ours"] for cell in both["cells"] if cell["row"] == "30") == 2
     shown = cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))
     assert shown["why"].startswith("measured as outcomes mixture")
     (table,) = reproduction_tables([true], names=["base_gcd"])

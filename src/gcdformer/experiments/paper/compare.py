@@ -36,7 +36,8 @@ def reproduction_tables(entries: Iterable[Entry] | None = None, *, names: Iterab
 
 def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | None = None) -> dict[str, Any]:
     cells = [compare_cell(table, cell, chosen) for cell in table.cells if bases is None or cell.experiment.base in bases]
-    used = sorted({one["run"] for one in cells if one["run"]} | {one["run"] for one in curve_runs(table, chosen)})
+    beside = [one for cell in cells for one in cell["otherwise"]]
+    used = sorted({one["run"] for one in (*cells, *beside, *curve_runs(table, chosen)) if one["run"]})
     return {"name": table.name, "label": table.label, "title": table.title, "best_of": table.best_of,
             "epochs": table.epochs, "note": note_json(table.note), "rows": distinct(cells, "row"),
             "columns": distinct(cells, "column"), "cells": cells,
@@ -58,7 +59,17 @@ def compare_cell(table: Table, cell: Cell, chosen: dict[str, Choice]) -> dict[st
             "experiment": cell.experiment.name, "base": cell.experiment.base, "run": run.entry.name if run else None,
             "recipe": run.entry.recipe if run else None, "current": run.current if run else None,
             "measured_as": measured_as(run.entry) if run else None, "seeds": run.seeds if run else [],
-            "minutes": round(run.entry.minutes, 1) if run else None, "command": run.entry.command if run else None}
+            "minutes": round(run.entry.minutes, 1) if run else None, "command": run.entry.command if run else None,
+            "otherwise": otherwise(cell, run) if run else []}
+
+
+def otherwise(cell: Cell, choice: Choice) -> list[dict[str, Any]]:
+    """How many correct GCD the runs have that were recorded for the experiment, though of another law or model, beside the
+    run that stands for it."""
+    if cell.measure.kind != "correct":
+        return []
+    others = [one for one in choice.known if one is not choice.entry and departs(one)]
+    return [{"ours": plain(measured(one, cell, None)), "run": one.name, "measured_as": measured_as(one)} for one in others]
 
 
 def our_value(cell: Cell, choice: Choice | None, chosen: dict[str, Choice]) -> tuple[Value | None, str]:

@@ -142,13 +142,16 @@ def in_groups(table: dict[str, Any]) -> str:
 
 def reasons(table: dict[str, Any]) -> list[str]:
     """Why ours differs, each reason once with the cells it is about; and results of another law, model or an older recipe
-    as such."""
+    as such, also those beside the run that stands for a cell."""
     found: dict[str, list[str]] = {}
     for cell in table["cells"]:
         if cell["measured_as"]:
             found.setdefault(f"measured as {cell['measured_as']} (`{cell['run']}`)", []).append(cell["row"])
         if cell["agrees"] is False:
             found.setdefault(f"{cell['why']['reason']}: {cell['why']['text']}", []).append(cell["row"])
+        for one in cell["otherwise"]:
+            found.setdefault(f"{one['ours']} correct GCD, where {cell['published']} are published, "
+                             f"if measured as {one['measured_as']} (`{one['run']}`)", []).append(cell["row"])
     lines = []
     for why, rows in found.items():
         names = list(dict.fromkeys(rows))
