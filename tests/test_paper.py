@@ -12,6 +12,7 @@ from gcdformer.experiments.paper import TABLES, Cell, Table, experiments, find_t
 from gcdformer.experiments.paper.base import BASE_GCD
 from gcdformer.experiments.paper.computed import compute
 from gcdformer.experiments.paper.grokking import GROKKED
+from gcdformer.experiments.paper.uniform import UNI10_CLASSES
 from gcdformer.experiments.presets import preset
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.numbers import theory
@@ -155,6 +156,9 @@ def test_uniform_outcomes_show_classes() -> None:
         f = {int(row): prediction for row, prediction in column("pred_uni10", name).items()}
         assert len({f[k] for k in (1, 3, 7, 9, 11, 13, 17, 19)}) == 1 and len({f[k] for k in (2, 6, 14, 18)}) == 1
         assert f[1] % 2 == 1 and f[1] % 5 and f[2] % 4 == 2 and f[5] == f[15]  # type: ignore[operator]
+        other = {k for k, value in f.items() if largest_divisor(UNI10_CLASSES, int(str(value))) != largest_divisor(
+            UNI10_CLASSES, k)}
+        assert other == ({12} if name == "epoch 581" else set())
     for k in (1, 2, 3, 4, 5):
         shares = [cell for cell in TABLES["pred_uni1000_400"].cells if cell.row == f"GCD {k}"]
         assert 93 <= sum(float(cell.published) for cell in shares) <= 103  # type: ignore[arg-type]

@@ -195,6 +195,22 @@ def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
     assert all(cell["why"]["reason"] in ("not comparable", "pitfall") for cell in found.values() if cell["agrees"] is False)
 
 
+def test_classes_agree_whichever_element_stands_for_them() -> None:
+    """Two predictions of one class agree; a run too short to tell the epochs does not hide one that tells them."""
+    def late(name: str, known: set[int], f: dict[int, int], epochs: int = 7) -> Entry:
+        rows = [[f.get(k, k), 100.0] for k in range(1, 21)]
+        facts = ideal(Experiment(10, outcomes="uniform"), known).facts
+        return Entry(name, facts | {"late": {str(epoch): rows for epoch in range(1, epochs + 1)}})
+    short, told = late("short", D10, {}, epochs=6), late("told", {1, 2}, {1: 77, 4: 28, 8: 4, 16: 96})
+    found = cells([short, told], "pred_uni10")
+    assert {cell["run"] for cell in found.values()} == {"told"}
+    agrees = {k: found[str(k), "epoch 266"]["agrees"] for k in (1, 4, 8, 16)}
+    assert agrees == {1: True, 4: True, 8: False, 16: True}, "4 is no element of the class of 8"
+    (counts,) = [one for one in count_tables([short, told])["tables"] if one["name"] == "pred_uni10"]
+    assert counts["measured"] == 280
+    assert not any(cell["ours"] for cell in cells([short], "pred_uni10").values())
+
+
 def test_best_of_seeds_never_mixes_recipes() -> None:
     weak, good, other = (ideal(Experiment(10), known, seed=seed) for seed, known in enumerate(({1, 2, 5, 10}, D10, D1000)))
     old = Entry("old", other.facts | {"preset_version": "0"})

@@ -7,6 +7,7 @@ and open otherwise. Where ours differs, one line says why.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from math import sqrt
 from typing import Any
@@ -15,10 +16,12 @@ from gcdformer.config import ModelSection
 from gcdformer.experiments.paper import TABLES
 from gcdformer.experiments.paper.computed import compute
 from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.ledger import Choice, choose, departs, ledger_entries
+from gcdformer.experiments.paper.ledger import Choice, choose, departs, is_current, ledger_entries
 from gcdformer.experiments.paper.measure import measured
 from gcdformer.experiments.paper.pairing import MOST_UNLIKE, same_recipe, unlike
 from gcdformer.experiments.paper.table import PAPER_EPOCH, Cell, Experiment, Note, Table, Value
+from gcdformer.experiments.paper.uniform import UNI10_CLASSES
+from gcdformer.explanation.sieve import largest_divisor
 
 TOLERANCE = {"accuracy": 0.5, "frequency": 2.0, "theory": 0.11, "parameters": 0.11}
 """Differences up to which two values agree: the noise of a test set of 100,000, or the rounding of the paper."""
@@ -47,7 +50,7 @@ def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | Non
 
 
 def compare_cell(table: Table, cell: Cell, chosen: dict[str, Choice]) -> dict[str, Any]:
-    choice = chosen.get(cell.experiment.name)
+    choice = choice_of(cell, chosen)
     ours, status = our_value(cell, choice, chosen)
     differs = ours is not None and cell.published is not None and (
         not agree(cell, ours) or choice is not None and falls_short(table, cell, choice.entry))
@@ -61,6 +64,19 @@ def compare_cell(table: Table, cell: Cell, chosen: dict[str, Choice]) -> dict[st
             "measured_as": measured_as(run.entry) if run else None, "seeds": run.seeds if run else [],
             "minutes": round(run.entry.minutes, 1) if run else None, "command": run.entry.command if run else None,
             "otherwise": otherwise(cell, run) if run else []}
+
+
+def choice_of(cell: Cell, chosen: dict[str, Choice]) -> Choice | None:
+    """The run that stands for the experiment. For predictions at successive epochs it has to be long enough to tell them;
+    else the best one stands for them that is, if there is one of that recipe's version."""
+    choice = chosen.get(cell.experiment.name)
+    if choice is None or not cell.measure.epoch or measured(choice.entry, cell) is not None:
+        return choice
+    telling = [one for one in choice.known if is_current(one) == choice.current and measured(one, cell) is not None]
+    if not telling:
+        return choice
+    best = max(telling, key=lambda one: (not departs(one), one.rank))
+    return replace(choice, entry=best, group=(best,))
 
 
 def otherwise(cell: Cell, choice: Choice) -> list[dict[str, Any]]:
@@ -105,6 +121,8 @@ def agree(cell: Cell, ours: Value) -> bool:
     published, kind = cell.published, cell.measure.kind
     if kind == "prediction" and isinstance(published, tuple):
         return ours in published
+    if kind == "prediction" and cell.measure.epoch and isinstance(published, int) and isinstance(ours, int):
+        return largest_divisor(UNI10_CLASSES, published) == largest_divisor(UNI10_CLASSES, ours)
     if isinstance(published, tuple) and isinstance(ours, tuple):
         return set(published) == set(ours)
     if isinstance(published, int | float) and isinstance(ours, int | float):
@@ -212,7 +230,7 @@ def count_tables(entries: list[Entry], preset: str | None = None) -> dict[str, A
     tables, with_runs = [], 0
     for table in TABLES.values():
         measured_cells = [cell for cell in table.published if not cell.computed
-                          and our_value(cell, chosen.get(cell.experiment.name), chosen)[1] == "measured"]
+                          and our_value(cell, choice_of(cell, chosen), chosen)[1] == "measured"]
         curves = sum(len(chosen[one.name].group) for one in table.curves if one.name in chosen)
         computed = sum(cell.computed for cell in table.published)
         with_runs += bool(measured_cells or curves)
