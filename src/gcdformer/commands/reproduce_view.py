@@ -15,7 +15,7 @@ from gcdformer.experiments.paper.page import (
     claims_section,
     curve_line,
     evidence_lines,
-    in_groups,
+    group_rows,
     reasons,
     run_lines,
     table_section,
@@ -24,6 +24,7 @@ from gcdformer.experiments.paper.page import (
 
 LONGEST_LINE = 1000
 """A terminal folds the names of runs by itself; a table cut to its width would lose them."""
+MANY = {"holds": "hold", "does not hold": "do not hold"}
 
 
 def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
@@ -32,14 +33,14 @@ def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
     for heading in ("table", "cells", "measured", "what"):
         grid.add_column(heading, justify="right" if heading in ("cells", "measured") else "left", no_wrap=heading == "table")
     for one in counts["tables"]:
-        curves = f" ({one['curves']} curves)" if one["curves"] else ""
+        curves = f" ({count_of(one['curves'], 'curve')})" if one["curves"] else ""
         grid.add_row(one["name"], str(one["cells"] or "figure"), f"{one['measured']}{curves}", one["title"])
     Console(highlight=False).print(grid)
     print(f"{counts['measured']} of {counts['cells']} cells; {count_of(counts['distinct_runs'], 'run')}; "
           f"{counts['tables_with_measurements']} of {len(counts['tables'])} tables and figures with measurements")
     verdicts = Counter(claim["verdict"] for claim in claims)
-    print(f"{len(claims)} claims: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}; "
-          f"gcdformer reproduce {CLAIMS} --show tells them")
+    decided = ", ".join(f"{count} {MANY.get(verdict, verdict)}" for verdict, count in verdicts.items())
+    print(f"{len(claims)} claims: {decided}; gcdformer reproduce {CLAIMS} --show tells them")
     print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6")
 
 
@@ -50,9 +51,14 @@ def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown
     else:
         tell_cells(table)
         for run in runs:
-            print(run_lines(run))
+            print(without_marks(run_lines(run)))
         for line in to_measure(table):
             print(line)
+
+
+def without_marks(line: str) -> str:
+    """A line of the page for a terminal, so that its command can be taken as it is."""
+    return line.replace("**", "").replace("`", "")
 
 
 def tell_claims(claims: list[dict[str, Any]], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
@@ -66,7 +72,7 @@ def tell_claims(claims: list[dict[str, Any]], runs: list[dict[str, Any]], *, as_
         console.print(f"{claim['name']}: {claim['verdict']}", style="bold")
         lines = [claim["statement"]] + ([] if claim["verdict"] == "not measured" else [f"{claim['told']}: {claim['rule']}"])
         for line in [*lines, *evidence_lines(claim)]:
-            console.print(line, style="dim" if line.startswith("-") else None, soft_wrap=True)
+            console.print(without_marks(line), style="dim" if line.startswith("-") else None, soft_wrap=True)
 
 
 def tell_cells(table: dict[str, Any]) -> None:
@@ -76,7 +82,14 @@ def tell_cells(table: dict[str, Any]) -> None:
     if table["note"]:
         console.print(table["note"]["text"], style="dim")
     if any(cell["measure"] in COLLAPSED for cell in table["cells"]):
-        print(in_groups(table))
+        headings, rows = group_rows(table)
+        grid = Grid(box=None, pad_edge=False, header_style="dim")
+        for heading in (headings[0], "agree", *headings[4:]):
+            grid.add_column(heading, no_wrap=heading != headings[4])
+        for name, cells, measured, agree, differing, run in rows:
+            agreeing = f"{agree} of {measured}" if measured == cells else f"{agree} of {measured}, {cells} cells in all"
+            grid.add_row(name, agreeing, differing, without_marks(run))
+        console.print(grid)
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for heading in ("", "", "published", "ours", "difference", "minutes", "seeds", "run"):
@@ -92,7 +105,7 @@ def tell_cells(table: dict[str, Any]) -> None:
         every = console.measure(grid, options=console.options.update(max_width=LONGEST_LINE)).maximum
         Console(highlight=False, width=max(console.width, every)).print(grid)
     for line in [*reasons(table), *map(curve_line, table["curves"])]:
-        console.print(line, style="dim")
+        console.print(without_marks(line), style="dim", markup=False)
     if not table["cells"] and not table["curves"]:
         console.print("not measured")
 

@@ -124,7 +124,12 @@ def show(cell: dict[str, Any] | None) -> str:
 
 
 def in_groups(table: dict[str, Any]) -> str:
-    """For each column how many cells agree, those that do not, and the run; for each row where a row is a distribution."""
+    return markdown(*group_rows(table))
+
+
+def group_rows(table: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """For each column how many cells agree, those that do not, and the run; for each row where a row is a distribution.
+    Headings and rows."""
     one, other = ("row", "column") if all(cell["measure"] == "share" for cell in table["cells"]) else ("column", "row")
     rows = []
     for name in table[f"{one}s"]:
@@ -137,7 +142,7 @@ def in_groups(table: dict[str, Any]) -> str:
                      str(sum(cell["agrees"] is True for cell in measured)) if measured else "·",
                      ", ".join(differing[:LONGEST_LIST]) + more,
                      ", ".join(f"`{run}`" for run in dict.fromkeys(cell["run"] for cell in measured))])
-    return markdown([one, "cells", "measured", "agree", "published → ours where they differ", "run"], rows)
+    return [one, "cells", "measured", "agree", "published → ours where they differ", "run"], rows
 
 
 def reasons(table: dict[str, Any]) -> list[str]:
