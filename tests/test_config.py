@@ -23,7 +23,8 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "alpha": (0.3, {"outcomes": "power"}), "final_alpha": (3.0, {"outcomes": "uniform", **COSINE}),
     "focus": ("7,11", {"outcomes": "uniform", **COSINE}),
     "focus_share": (0.9, {"outcomes": "uniform", "focus": "7", **COSINE}),
-    "mixture_share": (0.5, {"outcomes": "mixture"}), "budget": (100, {}),
+    "mixture_share": (0.5, {"outcomes": "mixture"}), "final_mixture_share": (0.9, {"outcomes": "mixture", **COSINE}),
+    "budget": (100, {}),
     "train_file": ("FILE", {}), "test_file": ("FILE", {}),
     "data_types": ("int[2]:int", {"task": "file", "train_file": "FILE", "test_file": "FILE"}),
     "repeat_share": (0.5, {}), "repeat_size": (20, {"repeat_share": 0.5}),
@@ -110,6 +111,8 @@ BAD = [
     ({"family": "lstm", "heads": 0, "cross_query": "input"}, "cross_query"), ({"final_lr_share": 0.1}, "final_lr_share"),
     ({"outcomes": "mixture", "final_alpha": 1.0, "schedule": "cosine", "horizon": 9}, "final_alpha"),
     ({"focus": "7", "schedule": "cosine", "horizon": 9}, "focus needs outcomes"),
+    ({"outcomes": "mixture", "final_mixture_share": 0.1}, "final_mixture_share needs schedule"),
+    ({"outcomes": "uniform", "final_mixture_share": 0.1, "schedule": "cosine", "horizon": 9}, "final_mixture_share needs"),
 ]
 
 

@@ -33,6 +33,7 @@ KINDS: dict[str, dict[str, object]] = {
     "mixture": {"outcomes": "mixture"},
     "shift": {"outcomes": "inverse-sqrt", "final_alpha": 1.0, "horizon": 600, "batch_size": 16},
     "focus": {"outcomes": "inverse-sqrt", "focus": "7,11,13,17,19,23,29,31", "horizon": 600, "batch_size": 16},
+    "mixture, shift": {"outcomes": "mixture", "final_mixture_share": 0.5, "horizon": 600, "batch_size": 16},
     "mixture, focus": {"outcomes": "mixture", "focus": "7,11", "horizon": 600, "batch_size": 16},
 }
 LENGTH = 20_000
@@ -288,6 +289,11 @@ def test_a_law_shifts_from_block_to_block_until_the_horizon() -> None:
     for index in range(blocks + 2):
         alpha = 0.5 + 0.5 * min(1.0, index / blocks)
         assert np.array_equal(shifting.block(index), stream_of(outcomes="power", alpha=alpha).block(index)), index
+    mixed = stream_of(outcomes="mixture", mixture_share=0.5, final_mixture_share=0.1, horizon=BLOCK * blocks // 16,
+                      batch_size=16, warmup=0)
+    for index in range(blocks + 2):
+        share = 0.5 + (0.1 - 0.5) * min(1.0, index / blocks)
+        assert np.array_equal(mixed.block(index), stream_of(outcomes="mixture", mixture_share=share).block(index)), index
 
 
 def test_a_focus_grows_along_its_list_and_fades() -> None:

@@ -28,8 +28,11 @@ OutcomeLaw = Literal[
 ]
 Family = Literal["transformer", "lstm", "gru"]
 FILE_TASK = "file"
-OF_A_LAW: dict[str, Any] = {"alpha": None, "final_alpha": None, "focus": None, "focus_share": None, "mixture_share": None}
+OF_A_LAW: dict[str, Any] = {"alpha": None, "final_alpha": None, "focus": None, "focus_share": None, "mixture_share": None,
+                            "final_mixture_share": None}
 """Parameters of an outcome law, which another law does not take over."""
+SHIFTS = ("final_alpha", "final_mixture_share", "focus")
+"""Those that make a law change during training."""
 FILE_LAWS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_LAW, "budget": None,
                              "repeat_share": 0.0, "repeat_size": None}
 """What the laws are set to where examples come from a file."""
@@ -72,6 +75,8 @@ class DataSection(Section):
                                       "--outcomes mixture, of those whose GCD is drawn first")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
+    final_mixture_share: float | None = Field(None, ge=0, le=1, description="share that it shifts to, example by example "
+                                              "until the horizon of a cosine schedule (no shift if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
                                "them they come again, reshuffled (no bound if not given)")
     repeat_share: float = Field(0.0, ge=0, lt=1, description="share of examples drawn from a small set "
@@ -87,11 +92,18 @@ class DataSection(Section):
     def outcomes_in_words(self) -> str:
         """The law of the GCD as a person reads it, with what it shifts to and whether some have more of it."""
         shift = "" if self.final_alpha is None else f" to k^-{self.final_alpha:g}"
+        if self.final_mixture_share is not None:
+            shift = f" to {100 * self.final_mixture_share:g} %"
         return ("focused " if self.focus else "") + self.outcomes + shift
 
     def largest_gcd(self, maximum: int) -> int:
         """The largest GCD that an outcome law draws."""
         return min(DEFAULT_MAX_GCD, maximum) if self.max_gcd is None else self.max_gcd
+
+    @property
+    def shifts(self) -> bool:
+        """Whether the law changes during training."""
+        return any(getattr(self, name) is not None for name in SHIFTS)
 
     @property
     def focused(self) -> tuple[int, ...]:
@@ -114,8 +126,9 @@ class DataSection(Section):
             raise ValueError("focus needs outcomes that are drawn first, not 'natural'")
         if self.focus_share is not None and self.focus is None:
             raise ValueError("focus_share needs a focus")
-        if self.mixture_share is not None and self.outcomes != "mixture":
-            raise ValueError(f"mixture_share needs outcomes 'mixture', not '{self.outcomes}'")
+        for name in ("mixture_share", "final_mixture_share"):
+            if getattr(self, name) is not None and self.outcomes != "mixture":
+                raise ValueError(f"{name} needs outcomes 'mixture', not '{self.outcomes}'")
         if self.max_gcd is not None and self.outcomes == "natural":
             raise ValueError("max_gcd has no meaning with outcomes 'natural': leave it out, "
                              "or choose another law")
@@ -267,7 +280,7 @@ class Config(Section):
             raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
         if self.training.optimizer == "muon" and self.model.family != "transformer":
             raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
-        for name in ("final_alpha", "focus"):
+        for name in SHIFTS:
             if getattr(self.data, name) is not None and self.training.schedule != "cosine":
                 raise ValueError(f"{name} needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
         if (self.task.task == FILE_TASK) != (self.data.data_types is not None):
@@ -333,7 +346,7 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
         if leaves["outcomes"] == "natural":
             leaves = {"max_gcd": None} | leaves
     if leaves.get("schedule", "cosine") != "cosine":
-        leaves = {"final_alpha": None, "focus": None, "focus_share": None, "horizon": None, "final_lr_share": None} | leaves
+        leaves = {**dict.fromkeys(SHIFTS), "focus_share": None, "horizon": None, "final_lr_share": None} | leaves
     return leaves
 
 

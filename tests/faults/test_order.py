@@ -97,6 +97,7 @@ OTHERS: dict[str, dict[str, object]] = {
     "focus": {"outcomes": "uniform", "focus": "7,11", "schedule": "cosine", "horizon": 99},
     "focus_share": {"outcomes": "uniform", "focus": "7", "focus_share": 0.2, "schedule": "cosine", "horizon": 99},
     "mixture_share": {"outcomes": "mixture", "mixture_share": 0.2},
+    "final_mixture_share": {"outcomes": "mixture", "final_mixture_share": 0.2, "schedule": "cosine", "horizon": 99},
     "budget": {"budget": 500}, "repeat_share": {"repeat_share": 0.5}, "repeat_size": {"repeat_share": 0.5, "repeat_size": 9},
     "family": {"family": "gru"}, "encoder_dim": {"encoder_dim": 8}, "decoder_dim": {"decoder_dim": 8},
     "encoder_heads": {"encoder_heads": 4}, "decoder_heads": {"decoder_heads": 4}, "positions": {"positions": 99},

@@ -49,7 +49,7 @@ class Stream:
     def of(cls, config: Config, problem: Problem) -> Stream:
         data, training = config.data, config.training
         law_at = None
-        if (data.final_alpha is not None or data.focus) and training.horizon is not None:
+        if data.shifts and training.horizon is not None:
             last = training.horizon * training.batch_size
 
             def law_at(example: int) -> PairLaw:

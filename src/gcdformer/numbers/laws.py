@@ -177,6 +177,8 @@ def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
     max_gcd = data.largest_gcd(maximum)
     if data.outcomes == "mixture":
         share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share
+        if data.final_mixture_share is not None:
+            share += (data.final_mixture_share - share) * min(1.0, progress)
         return Mixture(natural, ChosenGcd(operands, maximum, max_gcd, 0.0, *focus_at(data, max_gcd, progress)), share)
     alpha = data.alpha if data.alpha is not None else EXPONENTS[data.outcomes]
     if data.final_alpha is not None:
