@@ -73,9 +73,10 @@ def split_table(answers: dict[int, list[int]]) -> PredictionTable:
 
 
 def test_determinism() -> None:
-    def run(experiment: Experiment, split: int) -> Entry:
+    def run(experiment: Experiment, split: int, label: int = 3) -> Entry:
         table = split_table({k: [k, 101] if k <= split else [k] for k in range(1, 101)})
-        return with_facts(ideal(experiment, {1}), tables=pack({"natural": table, "stratified": table}))
+        classes = compress({epoch: [[1, 1], *([[label, label]] if epoch > 99 else [])] for epoch in range(1, 101)})
+        return with_facts(ideal(experiment, {1}), tables=pack({"natural": table, "stratified": table}), classes=classes)
 
     def uniform(split: int, *bases: int) -> list[Entry]:
         return [run(Experiment(base, outcomes="uniform"), split) for base in bases]
@@ -95,7 +96,14 @@ def test_determinism() -> None:
     assert far >= 100 / MOST_UNLIKE and found.of == 0 and "not compared" in found.observations[0].finding.told
     told = judge(ALL["determinism"], [settled[0], one]).observations[0].finding.told
     assert told.startswith("40 of 100 k have no prediction")
-    assert told.endswith("after 30.0 M examples, 2 with natural outcomes after 30.0 M examples")
+    assert told.endswith("after 30.0 M examples with 1 grokked class, 2 with natural outcomes after 30.0 M examples")
+    known = [run(Experiment(base, outcomes="uniform"), 40, label) for base, label in zip(large, (50, 17, 49), strict=True)]
+    found = judge(ALL["determinism"], [*settled, *known])
+    assert (found.status, found.of) == ("undecided", 0), "before a prime is grokked it does not tell"
+    assert "no class of a prime that does not divide 1000" in found.observations[0].finding.told
+    log = [run(one(base), split) for base in large
+           for one, split in ((benford, 2), (lambda base: benford(base, outcomes="uniform"), 40))]
+    assert verdict("determinism", *log) == ("holds", 3, 3), "with log-uniform operands too"
 
 
 def test_model_size() -> None:

@@ -77,8 +77,8 @@ def balanced(base: int) -> Experiment:
 
 
 def uniform(base: int) -> Experiment:
-    """Uniform operands and outcomes."""
-    return Experiment(base, outcomes="uniform")
+    """Log-uniform operands, with which primes are grokked soon, and uniform outcomes."""
+    return benford(base, outcomes="uniform")
 
 
 def narrow(base: int) -> Experiment:
@@ -95,10 +95,12 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           for_bases(Experiment, benford), over_pairs(PAIRS["operands"], look.more_correct), PAIRS_NEEDED),
     Claim("log-outcomes", "Log-uniform outcomes teach more GCD than natural ones.", "pairs of runs", MORE,
           for_bases(Experiment, balanced, benford, inverse), over_pairs(PAIRS["outcomes"], look.more_correct), PAIRS_NEEDED),
-    Claim("determinism", "In large bases, uniform outcomes end the rule that every GCD has one prediction.", "pairs of runs",
+    Claim("determinism", "In large bases, once primes are grokked, uniform outcomes end the rule that every GCD has one "
+          "prediction.", "pairs of runs",
           f"over {look.SPLIT_GCDS} in 100 more k without a prediction for nine tenths of their pairs than with natural "
-          f"outcomes, at the ends of runs whose budgets differ by {AT_THE_END - 1:.0%} at most",
-          for_bases(Experiment, uniform, bases=(LARGE, 2023, 2401)),
+          f"outcomes, at the ends of runs whose budgets differ by {AT_THE_END - 1:.0%} at most; a run without a class of a "
+          "prime that does not divide the base does not tell",
+          for_bases(benford, uniform, bases=(LARGE, 2023, 2401)),
           over_pairs(PAIRS["uniform"], look.more_split, AT_THE_END), PAIRS_NEEDED),
     Claim("model-size", "The size of the model hardly matters.", "pairs of runs",
           f"accuracy within {look.SIZE_POINTS:g} points of the preset's own model after the same examples, where the better "

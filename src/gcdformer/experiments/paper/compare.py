@@ -245,9 +245,9 @@ def distinct(cells: list[dict[str, Any]], key: str) -> list[str]:
     return list(dict.fromkeys(cell[key] for cell in cells))
 
 
-def count_of(number: int, what: str) -> str:
+def count_of(number: int, what: str, many: str | None = None) -> str:
     """1 run, 2 runs."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what if number == 1 else many or what + 's'}"
 
 
 def millions(examples: int) -> str:

@@ -28,8 +28,8 @@ def contrasts() -> dict[str, list[Contrast]]:
                      if one.operands == "log-uniform" and one.outcomes in ("natural", "log-uniform")],
         "outcomes": [(replace(one, outcomes="natural"), one) for one in plain
                      if one.outcomes == "log-uniform" and one.max_gcd is None],
-        "uniform": [(one.natural, one) for one in plain
-                    if one.outcomes == "uniform" and one.operands == "uniform" and one.base >= LARGE],
+        "uniform": [(replace(one, outcomes="natural"), one) for one in plain
+                    if one.outcomes == "uniform" and one.base >= LARGE],
         "sizes": [(one.natural, one) for one in dict.fromkeys(sizes)],
         "batches": [(replace(one, batch_size=256), one) for one in known if one.batch_size == 64],
         "tasks": [(replace(one, task="addition"), one) for one in known if one.task == "comparison"],

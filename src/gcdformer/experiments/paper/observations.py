@@ -6,12 +6,12 @@ claim could not have failed. Which runs are asked, and what share makes a claim 
 
 from __future__ import annotations
 
-from gcdformer.experiments.paper.compare import millions
+from gcdformer.experiments.paper.compare import count_of, millions
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.pairing import Finding, common, value_at
 from gcdformer.experiments.paper.table import PAPER_EPOCH
 from gcdformer.explanation.sieve import prime_power
-from gcdformer.numbers.theory import base_limit_accuracy, limit_accuracy
+from gcdformer.numbers.theory import base_limit_accuracy, limit_accuracy, prime_factors
 
 SIZE_POINTS = 2.0
 """Points of accuracy between two sizes that hardly matter: what ours may differ from the paper's; the published tables
@@ -112,11 +112,24 @@ def size(entry: Entry) -> tuple[int, ...]:
 
 
 def more_split(settled: Entry, uniform: Entry) -> Finding:
-    """Whether more k are split between several predictions at the end of the second run."""
+    """Whether more k are split between several predictions at the end of the second run. Only one that has grokked a prime
+    tells: until then its classes have one prediction each in the paper too."""
+    grokked = grokked_classes(uniform)
+    if not grokked:
+        return Finding(0, 0, f"no class of a prime that does not divide {uniform.config.task.base} after "
+                       f"{millions(uniform.examples)}, so it does not tell")
     (first, of), (second, _) = split(settled), split(uniform)
     return Finding(int(100 * (second - first) > SPLIT_GCDS * of), 1,
                    f"{second} of {of} k have no prediction for nine tenths of their pairs after {millions(uniform.examples)}"
-                   f", {first} with {settled.config.data.outcomes} outcomes after {millions(settled.examples)}")
+                   f" with {count_of(len(grokked), 'grokked class', 'grokked classes')}, "
+                   f"{first} with {settled.config.data.outcomes} outcomes after {millions(settled.examples)}")
+
+
+def grokked_classes(entry: Entry) -> list[int]:
+    """The classes at the end whose least element a prime divides that does not divide the base."""
+    history = list(entry.class_history.values())
+    return [label for label in (history[-1] if history else ()) if any(entry.config.task.base % p
+                                                                       for p in prime_factors(label))]
 
 
 def split(entry: Entry) -> tuple[int, int]:
