@@ -166,7 +166,7 @@ def test_command_on_a_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "log-operands: holds" in here("claims", "--show", *words)
     page = here("claims", "--show", "--markdown", "--html", tmp_path / "x.html", *words)
     assert "**holds** | 3 of 3 pairs of runs |" in page
-    assert "<h3>log-operands: holds</h3>" in (tmp_path / "x.html").read_text()
+    assert '<h3>log-operands <span class="badge good">holds</span></h3>' in (tmp_path / "x.html").read_text()
 
 
 def test_runs_of_claims_have_epochs_as_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from conftest import gcdformer
 from gcdformer.cli import main
-from gcdformer.experiments.paper import Experiment
+from gcdformer.experiments.paper import TABLES, Experiment
+from gcdformer.experiments.paper.benford import benford
 from gcdformer.explanation.sieve import products
 from ledger_entries import ideal
 
@@ -71,6 +73,19 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["grok_loss.png", "grok_loss.svg"]
     html = (tmp_path / "page.html").read_text()
     assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
+
+
+def test_links_of_the_page_lead_somewhere(tmp_path: Path) -> None:
+    """Every table is listed, and every name of a run leads to its command."""
+    for base in (10, 30, 1000):
+        for one, known in ((Experiment(base), {1, 2}), (benford(base), {1, 2, 5, 10})):
+            ideal(one, known).write(tmp_path)
+    words = ["--html", tmp_path / "page.html", "--ledger", tmp_path, "--out", tmp_path / "none"]
+    assert main(["reproduce", *map(str, words)]) == 0
+    html = (tmp_path / "page.html").read_text()
+    targets, places = set(re.findall(r'href="#([^"]+)"', html)), set(re.findall(r'id="([^"]+)"', html))
+    assert {*TABLES, "run-base-10_log-uniform-operands_seed-0"} <= targets <= places
+    assert "`" not in html.split("<style>")[0] + html.split("</style>")[1] and "of 30 tables and figures have runs" in html
 
 
 def test_the_time_is_told_before_it_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,29 +12,64 @@ from gcdformer.experiments.paper.page import budget, evidence_lines, reasons, te
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
+VERDICTS = {"holds": "good", "does not hold": "bad"}
+NAMED = re.compile(r"`([^`]+)`")
+
 
 def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict[str, Any]],
                        claims: list[dict[str, Any]]) -> None:
-    """One self-contained page."""
+    """One self-contained page: what there is, the claims, each table, and the command of every run."""
     title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
     parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
+    parts += [overview(tables, runs, claims)] if len(tables) > 1 else []
     parts += [claims_section(claims)] if claims else []
     parts += [table_section(table) for table in tables]
-    items = "".join(f"<li><b>{escape(run['run'])}</b>: {run['minutes']} minutes, {millions(run['examples'])}, "
-                    f"{escape(run['verdict'] or 'no rules to check')}<pre>{escape(run['command'])}</pre></li>"
-                    for run in runs)
+    items = "".join(f'<li id="run-{escape(run["run"])}"><b>{escape(run["run"])}</b>: {run["minutes"]} minutes, '
+                    f"{millions(run['examples'])}, {escape(run['verdict'] or 'no rules to check')}"
+                    f"<pre>{escape(run['command'])}</pre></li>" for run in runs)
     parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
     write_page(path, title, "\n".join(parts))
 
 
+def overview(tables: list[dict[str, Any]], runs: list[dict[str, Any]], claims: list[dict[str, Any]]) -> str:
+    """How much is measured, and a line for each table with a link to it."""
+    cells, ours = (sum(table[key] for table in tables) for key in ("published", "measured"))
+    facts = [(ours, f"of {cells:,} cells have our value"), (len(runs), "measured runs"),
+             (sum(bool(table["runs"]) for table in tables), f"of {len(tables)} tables and figures have runs"),
+             (sum(claim["verdict"] == "holds" for claim in claims), f"of {len(claims)} claims hold")]
+    shown = "".join(f"<div><b>{number:,}</b><span>{escape(words)}</span></div>" for number, words in facts)
+    rows = "".join(f'<tr><td><a href="#{table["name"]}">{table["name"]}</a></td>'
+                   f"<td>{table['published'] or 'figure'}</td><td>{table['measured'] or ''}</td>"
+                   f"<td>{sum(cell['agrees'] is True for cell in table['cells']) or ''}</td>"
+                   f"<td>{len(table['runs']) or ''}</td><td>{escape(table['title'])}</td></tr>" for table in tables)
+    head = "".join(f"<th>{name}</th>" for name in ("table", "cells", "ours", "agree", "runs", "what"))
+    return (f'<div class="facts">{shown}</div><section><h2>Tables and figures</h2><div class="scroll"><table><tr>{head}</tr>'
+            f"{rows}</table></div></section>")
+
+
 def claims_section(claims: list[dict[str, Any]]) -> str:
-    """Each claim with its verdict and evidence."""
+    """Each claim with its verdict; its evidence to unfold."""
     items = []
     for claim in claims:
-        lines = "".join(f"<li>{escape(line.removeprefix('- '))}</li>" for line in evidence_lines(claim))
-        items.append(f"<h3>{escape(claim['name'])}: {escape(claim['verdict'])}</h3><p>{escape(claim['statement'])} "
-                     f"<small>{escape(claim['told'])}</small></p><ul>{lines}</ul>")
+        lines = "".join(f"<li>{linked(line.removeprefix('- '))}</li>" for line in evidence_lines(claim))
+        badge = f'<span class="badge {VERDICTS.get(claim["verdict"], "")}">{escape(claim["verdict"])}</span>'
+        items.append(f"<h3>{escape(claim['name'])} {badge}</h3><p>{escape(claim['statement'])} "
+                     f"<small>{escape(claim['told'])}</small></p>"
+                     f"<details><summary>evidence</summary><p><small>Counted: {escape(claim['unit'])}, "
+                     f"{escape(claim['rule'])}.</small></p><ul>{lines}</ul></details>")
     return f"<section><h2>Claims</h2>{''.join(items)}</section>"
+
+
+def linked(line: str) -> str:
+    """A line of the Markdown page as HTML; a name of a run leads to its command, anything else that is marked is code."""
+    parts = NAMED.split(line)
+    return "".join(escape(part) if place % 2 == 0 else marked(part) for place, part in enumerate(parts))
+
+
+def marked(text: str) -> str:
+    if " " in text:
+        return f"<code>{escape(text)}</code>"
+    return f'<a href="#run-{escape(text)}">{escape(text)}</a>'
 
 
 def table_section(table: dict[str, Any]) -> str:
@@ -42,14 +78,15 @@ def table_section(table: dict[str, Any]) -> str:
     rows = "".join(f"<tr><td>{escape(row)}</td>" + "".join(cell_html(by_place.get((row, name))) for name in table["columns"])
                    + "</tr>" for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
     grid = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
-    notes = "".join(f"<li>{escape(line)}</li>" for line in reasons(table))
+    notes = "".join(f"<li>{linked(line)}</li>" for line in reasons(table))
     drawn = ""
     if table["curves"]:
         figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})
         drawn = f"<figure>{figures.to_svg(figure, escape(table['title']))}</figure>"
     told = f"{escape(table['title'])} ({escape(table['label'])}).{escape(budget(table))}"
     remark = f"<p><small>{escape(table['note']['text'])}</small></p>" if table["note"] else ""
-    return f"<section><h2>{escape(table['name'])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>{drawn}</section>"
+    return (f'<section id="{table["name"]}"><h2>{escape(table["name"])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>'
+            f"{drawn}</section>")
 
 
 def cell_html(cell: dict[str, Any] | None) -> str:
