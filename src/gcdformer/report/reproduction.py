@@ -43,8 +43,8 @@ def overview(tables: list[dict[str, Any]], runs: list[dict[str, Any]], claims: l
                    f"<td>{sum(cell['agrees'] is True for cell in table['cells']) or ''}</td>"
                    f"<td>{len(table['runs']) or ''}</td><td>{escape(table['title'])}</td></tr>" for table in tables)
     head = "".join(f"<th>{name}</th>" for name in ("table", "cells", "ours", "agree", "runs", "what"))
-    return (f'<div class="facts">{shown}</div><section><h2>Tables and figures</h2><div class="scroll"><table><tr>{head}</tr>'
-            f"{rows}</table></div></section>")
+    return (f'<div class="facts">{shown}</div><section><h2>Tables and figures</h2><div class="scroll"><table class="index">'
+            f"<tr>{head}</tr>{rows}</table></div></section>")
 
 
 def claims_section(claims: list[dict[str, Any]]) -> str:
