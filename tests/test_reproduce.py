@@ -234,6 +234,10 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     (figure,) = reproduction_tables([other], names=["learning_curves"])
     assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
     (both,) = reproduction_tables([other, true], names=["base_gcd"])
+    better = ideal(Experiment(30), D1000)
+    begun = better.config.replace(init_from="runs/other").model_dump(exclude_none=True)
+    later = Entry("later", better.facts | {"changed": {"init_from": "runs/other"}, "config": begun})
+    assert choose([later, true])["base-30"].entry is true, "weights of another run count as another law does"
     told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
     assert f"30: {told}." in reasons(both) and both["runs"] == ["base-30_seed-0", "other"]
     assert next(cell["ours"] for cell in both["cells"] if cell["row"] == "30") == 2

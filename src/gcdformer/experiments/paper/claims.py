@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper import observations as look
@@ -22,7 +21,7 @@ from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
 from gcdformer.experiments.paper.contrasts import LARGE, PAIRS, has_three_digits, is_uniform, tells_of_divisors
 from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.ledger import is_current
+from gcdformer.experiments.paper.ledger import PROBLEM, is_current
 from gcdformer.experiments.paper.pairing import (
     AT_THE_END,
     Chance,
@@ -46,8 +45,6 @@ PAIRS_NEEDED = 3
 """Least count of pairs of runs, where bases and seeds make several: one pair may be an accident."""
 LONGER = 3
 """How many times longer the runs should be if those of the usual budget are all there and do not tell."""
-PROBLEM = {leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model")}
-"""What makes an experiment: a run that was recorded for one and differs in these decides nothing."""
 Status = Literal["holds", "does not hold", "undecided", "not measured"]
 
 
@@ -211,7 +208,8 @@ class Verdict:
 
 
 def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
-    """A verdict from measured runs; older recipes only count where no run of the newest tells anything."""
+    """A verdict from measured runs; older recipes only count where no run of the newest tells anything. A run that was
+    recorded for an experiment and is another one decides nothing."""
     known = [entry for entry in entries if not PROBLEM & entry.facts["changed"].keys()]
     found = claim.observe(known)
     if any(one.current and one.finding.of for one in found):

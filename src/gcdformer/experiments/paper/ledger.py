@@ -22,7 +22,8 @@ from gcdformer.experiments.presets import VERSIONS
 
 FREE = {"seed", "horizon"}
 DEFAULTS = {"max_gcd": 100, "mixture_share": 0.05, "repeat_size": 50_000}
-PROBLEM = {leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model")}
+PROBLEM = {"init_from", *(leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model"))}
+"""What makes an experiment; weights that another run has trained make another one too."""
 
 
 def ledger_entries(folder: Path | None = None) -> list[Entry]:
@@ -76,7 +77,7 @@ def choose(entries: Iterable[Entry], preset: str | None = None) -> dict[str, Cho
 
 
 def departs(entry: Entry) -> dict[str, Any]:
-    """The leaves of task, law and model in which a run is not of the experiment that it was recorded as."""
+    """The leaves of task, law, model and first weights in which a run is not of the experiment that it was recorded as."""
     changed = {name: value for name, value in entry.facts["changed"].items() if name in PROBLEM}
     if not changed:
         return {}
