@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gcdformer import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation.classes import Class
 from gcdformer.explanation.rules import wilson
 from gcdformer.explanation.sieve import components, largest_divisor, learned_prime_powers, prime_power, products
 from gcdformer.numbers.theory import exact_accuracy, prime_factors
@@ -215,6 +216,7 @@ def test_uniform_outcomes_with_a_class_split_between_two_values() -> None:
     assert all(rule.holds for rule in found.rules.values())
     first = found.to_json()["classes"][0]
     assert first["values"] == 2 and first["entropy"] == pytest.approx(1.0, abs=0.01)
+    assert str(Class((1,), {1: 1.0}).entropy) == "0.0", "not -0.0"
     assert found.to_json()["D"] == [4, 55, 60, 66, 70] or set(found.correct) == {4, 55, 60, 66, 70}
 
 

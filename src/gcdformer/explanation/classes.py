@@ -35,7 +35,7 @@ class Class:
     @property
     def entropy(self) -> float:
         """Of the predictions, in bits."""
-        return -sum(share * log2(share) for share in self.shares.values() if share > 0)
+        return sum(-share * log2(share) for share in self.shares.values() if share > 0)
 
     def to_json(self) -> dict[str, Any]:
         return {"label": self.label, "members": list(self.members),
