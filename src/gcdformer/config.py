@@ -75,8 +75,8 @@ class DataSection(Section):
                                       "--outcomes mixture, of those whose GCD is drawn first")
     mixture_share: float | None = Field(None, ge=0, le=1, description="share of uniform outcomes in "
                                         "--outcomes mixture (0.05 if not given)")
-    final_mixture_share: float | None = Field(None, ge=0, le=1, description="share that it shifts to, example by example "
-                                              "until the horizon of a cosine schedule (no shift if not given)")
+    final_mixture_share: float | None = Field(None, ge=0, le=1, description="share that a mixture shifts to, example by "
+                                              "example until the horizon of a cosine schedule (no shift if not given)")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
                                "them they come again, reshuffled (no bound if not given)")
     repeat_share: float = Field(0.0, ge=0, lt=1, description="share of examples drawn from a small set "
