@@ -87,8 +87,8 @@ def tell_cells(table: dict[str, Any]) -> None:
         for heading in (headings[0], "agree", *headings[4:]):
             grid.add_column(heading, no_wrap=heading != headings[4])
         for name, cells, measured, agree, differing, run in rows:
-            agreeing = f"{agree} of {measured}" if measured == cells else f"{agree} of {measured}, {cells} cells in all"
-            grid.add_row(name, agreeing, differing, without_marks(run))
+            agreeing = f"{agree} of {measured}" + ("" if measured == cells else f", {cells} cells in all")
+            grid.add_row(name, "not measured" if measured == "·" else agreeing, differing, without_marks(run))
         console.print(grid)
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
