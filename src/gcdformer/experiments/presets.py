@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from typing import Any
 
-from gcdformer.config import Config, config_leaves
+from gcdformer.config import Config, Leaf, config_leaves
 from gcdformer.errors import UserError
 
 
@@ -145,21 +146,37 @@ def preset(name: str) -> Config:
 
 
 def repeat_command(config: Config, name: str) -> str:
-    """The command that trains this configuration again: the nearest preset, and a flag for each leaf that differs."""
-    def words_from(start: Config) -> list[str] | None:
-        words: list[str] = []
-        for leaf in config_leaves():
-            have, want = (getattr(getattr(c, leaf.section), leaf.name) for c in (start, config))
-            if have == want or leaf.section == "machine" and leaf.name != "threads":
-                continue
-            if want is None and leaf.section != "limits":
-                return None  # what a preset has and no flag takes back
-            if isinstance(want, bool):
-                words.append(leaf.flag if want else leaf.flag.replace("--", "--no-", 1))
-            elif want is not None:
-                words += [leaf.flag, str(want)]
-        return words
-
-    found = {key: words for key in PRESETS if (words := words_from(PRESETS[key]())) is not None}
+    """The command that trains this configuration again: the nearest preset, and a flag for each leaf that it lacks."""
+    found = {key: lacks for key in PRESETS if (lacks := changes_from(PRESETS[key](), config)) is not None}
     best = min(found, key=lambda key: len(found[key]))
-    return shlex.join(["gcdformer", "train", best, "--out", f"runs/{name}", *found[best]])
+    changes = found[best]
+    words = [word for leaf in config_leaves() if leaf.name in changes for word in flag_words(leaf, changes[leaf.name])]
+    return shlex.join(["gcdformer", "train", best, "--out", f"runs/{name}", *words])
+
+
+def changes_from(start: Config, config: Config) -> dict[str, Any] | None:
+    """The leaves to give so that `start.replace` makes `config`, which drops by itself what no longer has a meaning; None if
+    it still has something that `config` leaves out."""
+    changes: dict[str, Any] = {}
+    while True:
+        try:
+            made = start.replace(**changes)
+        except UserError:
+            return None
+        told = [leaf for leaf in config_leaves() if leaf.section != "machine" or leaf.name == "threads"]
+        pairs = {leaf: [getattr(getattr(one, leaf.section), leaf.name) for one in (made, config)] for leaf in told}
+        lacking = {leaf: want for leaf, (have, want) in pairs.items() if have != want
+                   and not (want is None and leaf.section == "limits")}
+        if not lacking:
+            return changes
+        more = {leaf.name: want for leaf, want in lacking.items() if want is not None}
+        if more.items() <= changes.items():
+            return None
+        changes |= more
+
+
+def flag_words(leaf: Leaf, value: Any) -> list[str]:
+    """A leaf on the command line."""
+    if isinstance(value, bool):
+        return [leaf.flag if value else leaf.flag.replace("--", "--no-", 1)]
+    return [leaf.flag, str(value)]
