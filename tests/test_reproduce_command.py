@@ -75,6 +75,21 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
 
 
+def test_grokked_runs_of_other_bases_are_told_in_the_form_of_the_table(tmp_path: Path,
+                                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of grokking_det shows its predictions as grokked_3 has them, once a prime was grokked."""
+    ideal(Experiment(2023, two_set=True), products({7: 7, 17: 17}, 100)).write(tmp_path)
+    grokked = ideal(Experiment(2401, two_set=True), products({7: 49, 2: 4, 3: 3}, 100))
+    grokked.write(tmp_path)
+    words = ["grokked_3", "--show", "--ledger", tmp_path, "--out", tmp_path / "none", "--html", tmp_path / "page.html"]
+    assert main(["reproduce", *map(str, words)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "base 2401" in told and "base 2023" not in told and "2 and 3 were grokked" in told
+    assert "1, 2, 3, 4, 1, 6, 7, 4, 3, 2, 1, 12," in told and "divides k (50 of 50)" in told
+    assert f"- {grokked.name}: " in told, "with its command"
+    assert "1, 2, 3, 4, 1, 6, 7, 4, 3, 2, 1, 12," in (tmp_path / "page.html").read_text()
+
+
 def test_links_of_the_page_lead_somewhere(tmp_path: Path) -> None:
     """Every table is listed, and every name of a run leads to its command."""
     for base in (10, 30, 1000):

@@ -12,6 +12,7 @@ from gcdformer.experiments.paper import CLAIMS
 from gcdformer.experiments.paper.compare import count_of
 from gcdformer.experiments.paper.page import (
     COLLAPSED,
+    alike_line,
     claims_section,
     curve_line,
     evidence_lines,
@@ -84,11 +85,12 @@ def tell_cells(table: dict[str, Any]) -> None:
     if any(cell["measure"] in COLLAPSED for cell in table["cells"]):
         headings, rows = group_rows(table)
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for heading in (headings[0], "agree", *headings[4:]):
-            grid.add_column(heading, no_wrap=heading != headings[4])
+        for heading in (headings[0], "agree", f"run, and {headings[4]}"):
+            grid.add_column(heading, no_wrap=heading in (headings[0], "agree"), overflow="fold")
         for name, cells, measured, agree, differing, run in rows:
             agreeing = f"{agree} of {measured}" + ("" if measured == cells else f", {cells} cells in all")
-            grid.add_row(name, "not measured" if measured == "·" else agreeing, differing, without_marks(run))
+            grid.add_row(name, "not measured" if measured == "·" else agreeing,
+                         "\n".join(part for part in (without_marks(run), differing) if part))
         console.print(grid)
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
@@ -104,7 +106,7 @@ def tell_cells(table: dict[str, Any]) -> None:
                          str(len(cell["seeds"]) or ""), cell["run"])
         every = console.measure(grid, options=console.options.update(max_width=LONGEST_LINE)).maximum
         Console(highlight=False, width=max(console.width, every)).print(grid)
-    for line in [*reasons(table), *map(curve_line, table["curves"])]:
+    for line in [*reasons(table), *map(alike_line, table["alike"]), *map(curve_line, table["curves"])]:
         console.print(without_marks(line), style="dim", markup=False)
     if not table["cells"] and not table["curves"]:
         console.print("not measured")

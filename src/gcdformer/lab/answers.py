@@ -299,6 +299,7 @@ class PaperTable(Answer):
     published: int
     measured: int
     curves: list[dict[str, Any]]
+    alike: list[dict[str, Any]] = Field(description="predictions of other runs that grokked, in the form of the table")
     runs: list[str]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.experiments.paper.compare import millions
-from gcdformer.experiments.paper.page import budget, evidence_lines, reasons, text
+from gcdformer.experiments.paper.page import alike_line, budget, evidence_lines, reasons, text
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
@@ -78,7 +78,7 @@ def table_section(table: dict[str, Any]) -> str:
     rows = "".join(f"<tr><td>{escape(row)}</td>" + "".join(cell_html(by_place.get((row, name))) for name in table["columns"])
                    + "</tr>" for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
     grid = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
-    notes = "".join(f"<li>{linked(line)}</li>" for line in reasons(table))
+    notes = "".join(f"<li>{linked(line)}</li>" for line in (*reasons(table), *map(alike_line, table["alike"])))
     drawn = ""
     if table["curves"]:
         figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})

@@ -40,13 +40,14 @@ def reproduction_tables(entries: Iterable[Entry] | None = None, *, names: Iterab
 def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | None = None) -> dict[str, Any]:
     cells = [compare_cell(table, cell, chosen) for cell in table.cells if bases is None or cell.experiment.base in bases]
     beside = [one for cell in cells for one in cell["otherwise"]]
-    used = sorted({one["run"] for one in (*cells, *beside, *curve_runs(table, chosen)) if one["run"]})
+    alike = alike_runs(table, chosen)
+    used = sorted({one["run"] for one in (*cells, *beside, *curve_runs(table, chosen), *alike) if one["run"]})
     return {"name": table.name, "label": table.label, "title": table.title, "best_of": table.best_of,
             "epochs": table.epochs, "note": note_json(table.note), "rows": distinct(cells, "row"),
             "columns": distinct(cells, "column"), "cells": cells,
             "published": sum(one["published"] is not None for one in cells),
             "measured": sum(one["status"] in ("measured", "computed") for one in cells),
-            "curves": curve_runs(table, chosen), "runs": used}
+            "curves": curve_runs(table, chosen), "alike": alike, "runs": used}
 
 
 def compare_cell(table: Table, cell: Cell, chosen: dict[str, Choice]) -> dict[str, Any]:
@@ -204,6 +205,21 @@ def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
         for entry in sorted(choice.group, key=lambda one: one.config.training.seed) if choice else ():
             found.append({"run": entry.name, "experiment": experiment.name, "seed": entry.config.training.seed,
                           "measured_as": measured_as(entry), "curve": entry.curve})
+    return found
+
+
+def alike_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
+    """Predictions of other experiments in the form of the table, where a prime was grokked; `ruled` are the k whose
+    prediction is the largest element of D that divides k."""
+    found = []
+    for choice in (chosen[one.name] for one in table.alike if one.name in chosen):
+        entry = choice.entry
+        assert entry.scores is not None and entry.explanation is not None, "experiments of the gcd"
+        values = {int(row): entry.scores.by_gcd[int(row)].prediction for row in table.rows}
+        if entry.explanation.grokked:
+            found.append({"run": entry.name, "base": entry.config.task.base, "grokked": entry.explanation.grokked,
+                          "D": entry.correct, "predictions": values,
+                          "ruled": [k for k, value in values.items() if value == largest_divisor(entry.correct, k)]})
     return found
 
 

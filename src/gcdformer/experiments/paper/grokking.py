@@ -125,7 +125,7 @@ TABLES = (
     Table("grokking_inverse", "tab:grokking_inverse", "Log-uniform outcomes against natural ones, uniform operands",
           grokking_inverse(), best_of=3, epochs=700),
     Table("grokked_3", "tab:grokked_3", "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
-          note=TWO_SET),
+          note=TWO_SET, alike=(Experiment(2023, two_set=True), Experiment(2401, two_set=True))),
     Table("grokking_uni5", "tab:grokking_uni5", "5 % uniform outcomes for large bases",
           grid(UNI5, UNI5_COLUMNS, lambda base, column: Experiment(base, outcomes="natural" if column < 2 else "mixture"),
                {(base, "natural"): note for base, note in NATURAL_NOTES.items()}), best_of=3, epochs=1400),

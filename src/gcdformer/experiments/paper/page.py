@@ -96,6 +96,7 @@ def table_section(table: dict[str, Any]) -> str:
         collapsed = any(cell["measure"] in COLLAPSED for cell in table["cells"])
         lines += [in_groups(table) if collapsed else as_grid(table), ""]
         lines += [f"- {line}" for line in reasons(table)]
+    lines += [f"- {alike_line(one)}" for one in table["alike"]]
     lines += [curve_line(one) for one in table["curves"]]
     return "\n".join(lines)
 
@@ -164,6 +165,17 @@ def reasons(table: dict[str, Any]) -> list[str]:
     old = Counter(cell["recipe"] for cell in table["cells"] if cell["current"] is False)
     return lines + [f"{count_of(count, 'cell')} {'was' if count == 1 else 'were'} measured in an older recipe, {recipe}."
                     for recipe, count in old.items()]
+
+
+def alike_line(one: dict[str, Any]) -> str:
+    """The predictions of a run that grokked, in the form of the table."""
+    of, ruled = len(one["predictions"]), len(one["ruled"])
+    others = [str(k) for k in one["predictions"] if k not in one["ruled"]]
+    told = (f"each is the largest element of D that divides k ({ruled} of {of})" if not others else
+            f"{ruled} of {of} are the largest element of D that divides k, not those of {', '.join(others)}")
+    return (f"Ours in base {one['base']} in the form of this table (`{one['run']}`), where "
+            f"{' and '.join(map(str, one['grokked']))} {'were' if len(one['grokked']) > 1 else 'was'} grokked; for k from 1 "
+            f"on: {', '.join(map(str, one['predictions'].values()))}; {told}.")
 
 
 def curve_line(one: dict[str, Any]) -> str:

@@ -153,6 +153,8 @@ class Table:
     note: Note | None = None
     curves: tuple[Experiment, ...] = ()
     """The experiments whose learning curves a figure shows."""
+    alike: tuple[Experiment, ...] = ()
+    """For a table of predictions: other experiments whose predictions are told in its form, once they have grokked."""
     epochs_of_columns: tuple[tuple[str, int], ...] = ()
     """The columns whose epochs are others than the table's."""
 
