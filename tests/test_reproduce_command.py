@@ -75,6 +75,15 @@ def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.Captur
     assert "<svg" in html and "seed 2" in html and "correct GCD at epoch" in capsys.readouterr().out
 
 
+def test_the_figure_of_one_run_marks_what_was_learned(tmp_path: Path) -> None:
+    """Test loss as in the paper's figures, and the prime powers behind the steps."""
+    ideal(Experiment(30), products({2: 4, 3: 3, 5: 25}, 100), epoch_of={25: 40, 50: 40, 75: 40, 100: 41}).write(tmp_path)
+    words = ["learning_curves", "--show", "--figures", tmp_path, "--ledger", tmp_path, "--out", tmp_path / "none"]
+    assert main(["reproduce", *map(str, words)]) == 0
+    drawn = (tmp_path / "learning_curves.svg").read_text()
+    assert ">25</text>" in drawn and ">2, 3, 4, 5</text>" in drawn and "test loss (dotted: training)" in drawn
+
+
 def test_grokked_runs_of_other_bases_are_told_in_the_form_of_the_table(tmp_path: Path,
                                                                        capsys: pytest.CaptureFixture[str]) -> None:
     """A run of grokking_det shows its predictions as grokked_3 has them, once a prime was grokked."""

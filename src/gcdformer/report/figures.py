@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from gcdformer.evaluation import PredictionTable
 from gcdformer.explanation.sieve import prime_power
@@ -36,26 +37,43 @@ STYLE: Any = {
 
 
 def curves(runs: Mapping[str, Lines], events: Timeline | None = None) -> Figure:
-    """Correct GCD, accuracy and loss over the epochs; one colour a run. Events mark the prime powers that were learned."""
+    """Correct GCD, accuracy and loss over the epochs; one colour a run. Events mark the prime powers that were learned.
+
+    The loss is that of the natural test set, and dotted that of what is trained on: under two-set training they part. Its
+    scale is logarithmic, so that late steps show beside the first drop.
+    """
     with mpl.rc_context(STYLE):
         has_gcd = any("n_correct" in line for lines in runs.values() for line in lines)
-        panels = [("n_correct", "correct GCD"), ("accuracy", "accuracy, %"), ("loss", "training loss")]
+        panels = [("n_correct", "correct GCD"), ("accuracy", "accuracy, %"), ("test_loss", "test loss (dotted: training)")]
         panels = panels if has_gcd else panels[1:]
         figure = Figure(figsize=(8.6, 2.3 * len(panels)), layout="constrained")
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (key, label) in zip(axes, panels, strict=True):
             for (name, lines), colour in zip(runs.items(), SERIES * len(runs), strict=False):
-                points = [(line["epoch"], line[key]) for line in lines if line.get(key) is not None]
-                axis.plot([x for x, _ in points], [y for _, y in points], color=colour, linewidth=1.5, label=name,
-                          drawstyle="steps-post" if key == "n_correct" else "default",
-                          marker="o" if len(points) < 40 else None, markersize=2.5)
+                marker = "o" if len(lines) < 40 else None
+                axis.plot(*points(lines, key), color=colour, linewidth=1.5, label=name, marker=marker, markersize=2.5,
+                          drawstyle="steps-post" if key == "n_correct" else "default")
+                if key == "test_loss":
+                    axis.plot(*points(lines, "loss"), color=colour, linewidth=1, linestyle=":")
             axis.set_ylabel(label)
+        axes[-1].set_yscale("log")
+        axes[-1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+        axes[-1].yaxis.set_major_formatter("{x:g}")
+        axes[-1].yaxis.set_minor_formatter(NullFormatter())
+        if has_gcd:
+            axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
         axes[-1].set_xlabel("epoch")
         if len(runs) > 1:
             axes[0].legend(fontsize=8, loc="lower right")
         if events is not None and has_gcd:
             mark_events(axes[0], events)
         return figure
+
+
+def points(lines: Lines, key: str) -> tuple[list[int], list[float]]:
+    """The evaluations that have a value, and the values."""
+    found = [line for line in lines if line.get(key) is not None]
+    return [line["epoch"] for line in found], [line[key] for line in found]
 
 
 def mark_events(axis: Axes, events: Timeline) -> None:

@@ -7,8 +7,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from gcdformer.experiments.paper.compare import millions
 from gcdformer.experiments.paper.page import alike_line, budget, evidence_lines, reasons, text
+from gcdformer.explanation.timeline import timeline
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
@@ -79,10 +82,7 @@ def table_section(table: dict[str, Any]) -> str:
                    + "</tr>" for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
     grid = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
     notes = "".join(f"<li>{linked(line)}</li>" for line in (*reasons(table), *map(alike_line, table["alike"])))
-    drawn = ""
-    if table["curves"]:
-        figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})
-        drawn = f"<figure>{figures.to_svg(figure, escape(table['title']))}</figure>"
+    drawn = f"<figure>{figures.to_svg(drawing(table), escape(table['title']))}</figure>" if table["curves"] else ""
     told = f"{escape(table['title'])} ({escape(table['label'])}).{escape(budget(table))}"
     remark = f"<p><small>{escape(table['note']['text'])}</small></p>" if table["note"] else ""
     return (f'<section id="{table["name"]}"><h2>{escape(table["name"])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>'
@@ -98,9 +98,22 @@ def cell_html(cell: dict[str, Any] | None) -> str:
     return f"<td><small>{escape(text(cell['published']).strip('`'))}</small><br>{shown}</td>"
 
 
-def as_lines(curve: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """A stored curve as lines of metrics."""
-    return [dict(zip(curve, values, strict=True)) for values in zip(*curve.values(), strict=True)]
+def drawing(table: dict[str, Any]) -> Figure:
+    """The learning curves of a figure; a single one with the prime powers that were learned."""
+    lines = {f"seed {one['seed']}": as_lines(one) for one in table["curves"]}
+    return figures.curves(lines, timeline(next(iter(lines.values()))) if len(lines) == 1 else None)
+
+
+def as_lines(one: dict[str, Any]) -> list[dict[str, Any]]:
+    """A stored curve as lines of metrics, with D from its events."""
+    curve, known, lines = one["curve"], set[int](), []
+    changes = {epoch: (entered, left) for epoch, entered, left in one["events"]}
+    for values in zip(*curve.values(), strict=True):
+        line = dict(zip(curve, values, strict=True))
+        entered, left = changes.get(line["epoch"], ((), ()))
+        known = (known | set(entered)) - set(left)
+        lines.append({**line, "D": sorted(known)})
+    return lines
 
 
 def write_curves(folder: Path, tables: list[dict[str, Any]]) -> list[Path]:
@@ -109,7 +122,7 @@ def write_curves(folder: Path, tables: list[dict[str, Any]]) -> list[Path]:
     for table in tables:
         if table["curves"]:
             folder.mkdir(parents=True, exist_ok=True)
-            figure = figures.curves({f"seed {one['seed']}": as_lines(one["curve"]) for one in table["curves"]})
+            figure = drawing(table)
             for ending in ("svg", "png"):
                 written.append(folder / f"{table['name']}.{ending}")
                 figures.save(figure, written[-1])

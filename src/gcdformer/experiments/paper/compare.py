@@ -204,7 +204,7 @@ def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
         choice = chosen.get(experiment.name)
         for entry in sorted(choice.group, key=lambda one: one.config.training.seed) if choice else ():
             found.append({"run": entry.name, "experiment": experiment.name, "seed": entry.config.training.seed,
-                          "measured_as": measured_as(entry), "curve": entry.curve})
+                          "measured_as": measured_as(entry), "curve": entry.curve, "events": entry.facts["events"]})
     return found
 
 
