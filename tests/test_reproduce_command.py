@@ -96,7 +96,9 @@ def test_grokked_runs_of_other_bases_are_told_in_the_form_of_the_table(tmp_path:
     assert "base 2401" in told and "base 2023" not in told and "2 and 3 were grokked" in told
     assert "1, 2, 3, 4, 1, 6, 7, 4, 3, 2, 1, 12," in told and "divides k (50 of 50)" in told
     assert f"- {grokked.name}: " in told, "with its command"
-    assert "1, 2, 3, 4, 1, 6, 7, 4, 3, 2, 1, 12," in (tmp_path / "page.html").read_text()
+    html = (tmp_path / "page.html").read_text()
+    assert "1, 2, 3, 4, 1, 6, 7, 4, 3, 2, 1, 12," in html
+    assert html.count("<td>prediction</td>") == 5, "a column of 50, ten to a line"
 
 
 def test_links_of_the_page_lead_somewhere(tmp_path: Path) -> None:

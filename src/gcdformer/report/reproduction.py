@@ -16,6 +16,8 @@ from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
 VERDICTS = {"holds": "good", "does not hold": "bad"}
+IN_A_LINE = 10
+"""Cells side by side where a table has one column only."""
 NAMED = re.compile(r"`([^`]+)`")
 
 
@@ -23,7 +25,8 @@ def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict
                        claims: list[dict[str, Any]]) -> None:
     """One self-contained page: what there is, the claims, each table, and the command of every run."""
     title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
-    parts = [f"<header><h1>{escape(title)}</h1><p>published beside measured</p></header>"]
+    parts = [f"<header><h1>{escape(title)}</h1><p>In each cell the published value, and ours below it: bold where they "
+             "differ by more than noise, · where it was not measured.</p></header>"]
     parts += [overview(tables, runs, claims)] if len(tables) > 1 else []
     parts += [claims_section(claims)] if claims else []
     parts += [table_section(table) for table in tables]
@@ -76,17 +79,33 @@ def marked(text: str) -> str:
 
 
 def table_section(table: dict[str, Any]) -> str:
-    by_place = {(cell["row"], cell["column"]): cell for cell in table["cells"]}
-    head = "".join(f"<th>{escape(name)}</th>" for name in ["", *table["columns"]])
-    rows = "".join(f"<tr><td>{escape(row)}</td>" + "".join(cell_html(by_place.get((row, name))) for name in table["columns"])
-                   + "</tr>" for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
-    grid = f'<div class="scroll"><table><tr>{head}</tr>{rows}</table></div>' if rows else ""
+    rows = in_lines(table) if len(table["columns"]) == 1 and len(table["rows"]) > IN_A_LINE else in_rows(table)
+    grid = f'<div class="scroll"><table>{rows}</table></div>' if table["cells"] else ""
     notes = "".join(f"<li>{linked(line)}</li>" for line in (*reasons(table), *map(alike_line, table["alike"])))
     drawn = f"<figure>{figures.to_svg(drawing(table), escape(table['title']))}</figure>" if table["curves"] else ""
     told = f"{escape(table['title'])} ({escape(table['label'])}).{escape(budget(table))}"
     remark = f"<p><small>{escape(table['note']['text'])}</small></p>" if table["note"] else ""
     return (f'<section id="{table["name"]}"><h2>{escape(table["name"])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>'
             f"{drawn}</section>")
+
+
+def in_rows(table: dict[str, Any]) -> str:
+    """A line for each row."""
+    by_place = {(cell["row"], cell["column"]): cell for cell in table["cells"]}
+    head = "".join(f"<th>{escape(name)}</th>" for name in ["", *table["columns"]])
+    return f"<tr>{head}</tr>" + "".join(
+        f"<tr><td>{escape(row)}</td>" + "".join(cell_html(by_place.get((row, name))) for name in table["columns"]) + "</tr>"
+        for row in table["rows"] if any((row, name) in by_place for name in table["columns"]))
+
+
+def in_lines(table: dict[str, Any]) -> str:
+    """A single long column, ten to a line."""
+    cells, lines = table["cells"], []
+    for start in range(0, len(cells), IN_A_LINE):
+        some = cells[start:start + IN_A_LINE]
+        lines.append("<tr><th></th>" + "".join(f"<th>{escape(cell['row'])}</th>" for cell in some) + "</tr>")
+        lines.append(f"<tr><td>{escape(table['columns'][0])}</td>{''.join(map(cell_html, some))}</tr>")
+    return "".join(lines)
 
 
 def cell_html(cell: dict[str, Any] | None) -> str:
