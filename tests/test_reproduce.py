@@ -19,7 +19,8 @@ from gcdformer.commands.options import config_from
 from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
 from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
 from gcdformer.experiments.paper.entry import Entry, entry_of, read_entry, unpack
-from gcdformer.experiments.paper.ledger import choose, ledger_entries, served
+from gcdformer.experiments.paper.grokking import TWO_SET
+from gcdformer.experiments.paper.ledger import changes, choose, is_current, ledger_entries, served
 from gcdformer.experiments.paper.page import in_groups, reasons, render, run_lines, table_section
 from gcdformer.experiments.paper.table import REASONS
 from gcdformer.experiments.plan import Planned
@@ -138,7 +139,7 @@ def test_epochs_divisors_and_new_prime_powers() -> None:
     grokked, epochs_of = products({7: 7, 17: 17, 3: 3, 2: 2}, 100), {3: 40, 21: 41, 2: 90}
     entry = ideal(Experiment(2023), grokked, epoch_of=epochs_of)
     assert cells([entry], "grokking_det")["2023", "3 at epoch"]["ours"] is None, "the fast recipe groks by repetition"
-    found = cells([ideal(Experiment(2023, two_set=True), grokked, epoch_of=epochs_of)], "grokking_det")
+    found = cells([ideal(Experiment(2023, two_set=TWO_SET), grokked, epoch_of=epochs_of)], "grokking_det")
     assert found["2023", "3 at epoch"]["ours"] == 40.0 and found["2023", "3 at epoch"]["agrees"]
     assert found["2023", "2 at epoch"]["ours"] == 90.0
     assert found["2023", "4 at epoch"]["ours"] == "not reached" and not found["2023", "4 at epoch"]["agrees"]
@@ -307,21 +308,22 @@ def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_two_sets_are_of_the_fast_recipe_only() -> None:
-    plain, repeated = Experiment(2401), Experiment(2401, two_set=True)
+    plain, repeated = Experiment(2401), Experiment(2401, two_set=TWO_SET)
     assert repeated.config("paper") == plain.config("paper") != plain.config("fast") != repeated.config("fast")
     assert repeated.config("fast").data == preset("grok").data
     assert served(repeated.config("fast"), "fast")[0] == ["base-2401_two-set"]
     assert served(plain.config("fast"), "fast")[0] == ["base-2401"]
     assert served(plain.config("paper"), "paper")[0] == ["base-2401", "base-2401_two-set"]
     notes = [TABLES[name].note for name in ("grokking_det", "grokked_3", "grok_loss")]
-    assert all(note is not None and "25 % of the examples are drawn from 50,000" in note.text for note in notes)
+    drawn = ["25 % of the examples are drawn from 50,000", "50 % of the examples are drawn from 100,000"]
+    assert all(note is not None and drawn[place == 1] in note.text for place, note in enumerate(notes))
 
 
 def test_counts() -> None:
     none = count_tables([])
     assert none["distinct_runs"] == none["tables_with_measurements"] == 0
     assert none["measured"] == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
-    some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=True), {1})])
+    some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=TWO_SET), {1})])
     by_name = {table["name"]: table for table in some["tables"]}
     assert some["distinct_runs"] == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
     assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72
@@ -338,6 +340,9 @@ def test_every_recorded_run_can_be_read_and_serves_known_experiments() -> None:
     for entry in ledger_entries():
         assert set(entry.experiments) <= set(known) and entry.experiments
         assert entry.facts["preset"] in VERSIONS and entry.examples > 0
+        if is_current(entry):
+            told = changes(known[entry.experiments[0]], entry.config, entry.facts["preset"])
+            assert told == entry.facts["changed"], f"{entry.name}: the experiment is another one now"
 
 
 def test_the_command_of_a_recorded_run_makes_its_configuration_again() -> None:

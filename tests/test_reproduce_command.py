@@ -12,6 +12,7 @@ from conftest import gcdformer
 from gcdformer.cli import main
 from gcdformer.experiments.paper import TABLES, Experiment
 from gcdformer.experiments.paper.benford import benford
+from gcdformer.experiments.paper.grokking import TWO_SET
 from gcdformer.explanation.sieve import products
 from ledger_entries import ideal
 
@@ -65,7 +66,7 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
 
 def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in (0, 1, 2):
-        ideal(Experiment(2023, two_set=True), products({7: 7, 17: 17, 3: 3}, 100), seed=seed,
+        ideal(Experiment(2023, two_set=TWO_SET), products({7: 7, 17: 17, 3: 3}, 100), seed=seed,
               epoch_of={3: 40 + seed}).write(tmp_path)
     words = ["grok_loss", "--show", "--figures", tmp_path / "figures", "--ledger", tmp_path, "--out", tmp_path / "none",
              "--html", tmp_path / "page.html"]
@@ -87,8 +88,8 @@ def test_the_figure_of_one_run_marks_what_was_learned(tmp_path: Path) -> None:
 def test_grokked_runs_of_other_bases_are_told_in_the_form_of_the_table(tmp_path: Path,
                                                                        capsys: pytest.CaptureFixture[str]) -> None:
     """A run of grokking_det shows its predictions as grokked_3 has them, once a prime was grokked."""
-    ideal(Experiment(2023, two_set=True), products({7: 7, 17: 17}, 100)).write(tmp_path)
-    grokked = ideal(Experiment(2401, two_set=True), products({7: 49, 2: 4, 3: 3}, 100))
+    ideal(Experiment(2023, two_set=TWO_SET), products({7: 7, 17: 17}, 100)).write(tmp_path)
+    grokked = ideal(Experiment(2401, two_set=TWO_SET), products({7: 49, 2: 4, 3: 3}, 100))
     grokked.write(tmp_path)
     words = ["grokked_3", "--show", "--ledger", tmp_path, "--out", tmp_path / "none", "--html", tmp_path / "page.html"]
     assert main(["reproduce", *map(str, words)]) == 0

@@ -42,7 +42,8 @@ class Experiment:
     """What is trained, but for the seed: the same run may serve cells of several tables.
 
     `model` is given where the table varies the model; `small` stands in its place in presets other than `paper`. `two_set`
-    is for tables about grokked primes: other presets repeat some examples there, as `grok` does, or they do not grok.
+    is for tables about grokked primes: presets other than `paper` draw that share of the examples from so many that are
+    repeated, or they do not grok.
     """
 
     base: int
@@ -54,7 +55,7 @@ class Experiment:
     batch_size: int | None = None
     model: Leaves = ()
     small: Leaves = ()
-    two_set: bool = False
+    two_set: tuple[float, int] | None = None
 
     @property
     def name(self) -> str:
@@ -89,8 +90,7 @@ class Experiment:
         if leaves.get("family", "transformer") != "transformer":
             leaves["optimizer"] = "adam"
         if self.two_set and not published:
-            repeated = preset("grok").data
-            leaves |= {"repeat_share": repeated.repeat_share, "repeat_size": repeated.repeat_size}
+            leaves |= {"repeat_share": self.two_set[0], "repeat_size": self.two_set[1]}
         if self.batch_size:
             leaves["batch_size"] = self.batch_size
         return start.replace(task=self.task, base=self.base, maximum=self.maximum, operands=self.operands,
