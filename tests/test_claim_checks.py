@@ -190,7 +190,9 @@ def test_two_digits() -> None:
     by_rarity = grokked(210, {2: 1, 3: 1, 5: 1, 7: 1, 4: 3, 8: 6, 9: 7, 16: 9, 25: 20, 27: 30, 49: 60})
     assert verdict("two-digits", by_rarity)[:2] == ("does not hold", 1), "only 49 against 32"
     assert verdict("two-digits", grokked(210, {2: 1, 3: 1, 4: 3}))[0] == "undecided", "8 may just be rare"
-    assert verdict("two-digits", grokked(30, visible))[0] == "not measured"
+    assert verdict("two-digits", grokked(30, {2: 1, 3: 1, 5: 1, 9: 2, 25: 3}))[:2] == ("holds", 3), "9, 25 before 8, 16"
+    assert verdict("two-digits", grokked(1000, visible))[0] == "not measured", "two digits are all"
+    assert verdict("two-digits", grokked(31, visible))[0] == "not measured", "a prime"
 
 
 def uniform_runs(history: dict[int, list[tuple[int, int]]]) -> list[Entry]:

@@ -19,7 +19,7 @@ from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper import observations as look
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
-from gcdformer.experiments.paper.contrasts import LARGE, PAIRS, has_three_digits, is_uniform, tells_of_divisors
+from gcdformer.experiments.paper.contrasts import LARGE, PAIRS, has_more_digits, is_uniform, tells_of_divisors
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.ledger import PROBLEM, is_current
 from gcdformer.experiments.paper.pairing import (
@@ -119,7 +119,7 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(tells_of_divisors, look.primes_in_order), least=FEW),
     Claim("two-digits", "What is learned early is the divisibility that shows in the last two digits: in base 210 by 4, not "
           "by 8.", "pairs of prime powers", "the larger, which shows in two digits, before the smaller, which does not",
-          for_bases(Experiment, bases=(210, 420)), over_runs(has_three_digits, look.visible_first), least=3),
+          for_bases(Experiment, bases=(10, 30, 210)), over_runs(has_more_digits, look.visible_first), least=3),
     Claim("classes", "Under uniform outcomes the classes stay, while the elements that are predicted for them change.",
           "runs", f"{look.STABLE:.0%} of the classes stay from one evaluation to the next, and {look.CHANGING:.0%} of those "
           f"change their prediction; with {look.LEAST_CLASSES} classes or more at the end", (UNI_10, UNI_1000),

@@ -8,6 +8,7 @@ from gcdformer.experiments.paper import TABLES, experiments
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.pairing import Contrast
 from gcdformer.experiments.paper.table import Experiment
+from gcdformer.numbers.theory import prime_factors
 
 LARGE = 1000
 """Least base for which the paper says that uniform outcomes end determinism; in base 10 predictions stay mostly single."""
@@ -41,15 +42,10 @@ def tells_of_divisors(entry: Entry) -> bool:
     return entry.config.task.task == "gcd" and entry.config.data.outcomes != "uniform"
 
 
-def is_natural(entry: Entry) -> bool:
-    """Uniform operands, natural outcomes or the mixture."""
-    data = entry.config.data
-    return tells_of_divisors(entry) and data.operands == "uniform" and data.outcomes in ("natural", "mixture")
-
-
-def has_three_digits(entry: Entry) -> bool:
-    """Natural runs in the two composite bases in which operands have three digits, so that the last two do not tell all."""
-    return is_natural(entry) and entry.config.task.base in (210, 420)
+def has_more_digits(entry: Entry) -> bool:
+    """Runs in bases of several primes in which operands have more than two digits, so that the last two do not tell all."""
+    task = entry.config.task
+    return tells_of_divisors(entry) and len(prime_factors(task.base)) > 1 and task.base**2 < task.maximum
 
 
 def is_uniform(entry: Entry) -> bool:
