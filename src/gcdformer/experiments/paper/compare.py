@@ -209,17 +209,18 @@ def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
 
 
 def alike_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:
-    """Predictions of other experiments in the form of the table, where a prime was grokked; `ruled` are the k whose
-    prediction is the largest element of D that divides k."""
+    """Predictions of other experiments in the form of the table, where a prime was grokked; `unruled` are the k whose
+    prediction is not the largest element of D that divides k."""
     found = []
     for choice in (chosen[one.name] for one in table.alike if one.name in chosen):
         entry = choice.entry
         assert entry.scores is not None and entry.explanation is not None, "experiments of the gcd"
-        values = {int(row): entry.scores.by_gcd[int(row)].prediction for row in table.rows}
+        predictions = [entry.scores.by_gcd[int(row)].prediction for row in table.rows]
         if entry.explanation.grokked:
             found.append({"run": entry.name, "base": entry.config.task.base, "grokked": entry.explanation.grokked,
-                          "D": entry.correct, "predictions": values,
-                          "ruled": [k for k, value in values.items() if value == largest_divisor(entry.correct, k)]})
+                          "D": entry.correct, "predictions": predictions,
+                          "unruled": [k for k, value in zip(map(int, table.rows), predictions, strict=True)
+                                      if value != largest_divisor(entry.correct, k)]})
     return found
 
 

@@ -169,13 +169,12 @@ def reasons(table: dict[str, Any]) -> list[str]:
 
 def alike_line(one: dict[str, Any]) -> str:
     """The predictions of a run that grokked, in the form of the table."""
-    of, ruled = len(one["predictions"]), len(one["ruled"])
-    others = [str(k) for k in one["predictions"] if k not in one["ruled"]]
-    told = (f"each is the largest element of D that divides k ({ruled} of {of})" if not others else
-            f"{ruled} of {of} are the largest element of D that divides k, not those of {', '.join(others)}")
+    of = len(one["predictions"])
+    but = f" but those of {', '.join(map(str, one['unruled']))}" if one["unruled"] else ""
+    told = f"each{but} is the largest element of D that divides k ({of - len(one['unruled'])} of {of})"
     return (f"Ours in base {one['base']} in the form of this table (`{one['run']}`), where "
             f"{' and '.join(map(str, one['grokked']))} {'were' if len(one['grokked']) > 1 else 'was'} grokked; for k from 1 "
-            f"on: {', '.join(map(str, one['predictions'].values()))}; {told}.")
+            f"on: {', '.join(map(str, one['predictions']))}; {told}.")
 
 
 def curve_line(one: dict[str, Any]) -> str:
