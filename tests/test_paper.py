@@ -212,3 +212,13 @@ def test_theory_agrees_with_our_formulas() -> None:
 
 def test_encodings_agree_with_our_tokens() -> None:
     assert all(compute(cell) == cell.published for cell in TABLES["encodings"].cells)
+
+
+def test_slips_of_the_paper_are_noted_where_they_are() -> None:
+    assert column("lstm3", "lstm 1024") == column("lstm3", "gru 2048") != column("lstm3", "gru 1024")
+    noted = {cell.column for cell in TABLES["lstm3"].cells if cell.note is not None}
+    assert noted == {"lstm 1024", "gru 2048"}
+    by_place = {(cell.row, cell.column): cell.note for cell in TABLES["grokking_det"].cells}
+    late = by_place["2744", "5 at epoch"]
+    assert late is not None and "1300" in late.text and by_place["2744", "3 at epoch"] is None
+    assert by_place["2744", "GCD predicted"] is not None and by_place["4000", "3 at epoch"] is None

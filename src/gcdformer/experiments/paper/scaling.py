@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gcdformer.experiments.paper.table import Cell, Experiment, Leaves, Measure, Note, Table, grid
 from gcdformer.experiments.presets import preset
 
@@ -92,6 +95,8 @@ OWN_MODEL = Note("smaller model", "in the fast preset the last column is the pre
                  f"{FAST.encoder_layers} layer, {FAST.encoder_dim} dimensions and {FAST.encoder_heads} heads; the other "
                  "columns are as published")
 MISPRINT = Note("pitfall", "81.4 is surely a misprint of 91.4", alone=True)
+COPIED = Note("pitfall", "the published columns of the LSTM of 1024 and the GRU of 2048 are the same in all ten rows: one "
+              "is very likely a copy of the other")
 COUNT_128 = Note("pitfall", "one layer of 128 dimensions has 1.5 million parameters")
 
 
@@ -127,10 +132,11 @@ def parameters(columns: list[tuple[str, Experiment, float]]) -> tuple[Cell, ...]
                  for name, run, count in columns)
 
 
-def recurrent_table(name: str, text: str, operands: str, outcomes: str, title: str, epochs: int) -> Table:
+def recurrent_table(name: str, text: str, operands: str, outcomes: str, title: str, epochs: int,
+                    notes: Mapping[tuple[int, str], Note] = MappingProxyType({})) -> Table:
     columns = [(f"{family} {hidden}", CORRECT) for family, hidden in RECURRENT]
     return Table(name, f"tab:{name}", title,
-                 grid(text, columns, lambda base, column: recurrent(base, column, operands, outcomes)),
+                 grid(text, columns, lambda base, column: recurrent(base, column, operands, outcomes), notes),
                  best_of=3, epochs=epochs, note=RECURRENT_SMALLER)
 
 
@@ -150,5 +156,6 @@ TABLES = (
     recurrent_table("lstm1", LSTM1, "uniform", "natural", "Recurrent models, uniform operands", 500),
     recurrent_table("lstm2", LSTM2, "log-uniform", "natural", "Recurrent models, log-uniform operands", 500),
     recurrent_table("lstm3", LSTM3, "log-uniform", "log-uniform", "Recurrent models, log-uniform operands and outcomes",
-                    450),
+                    450, {(int(line.split()[0]), column): COPIED for line in LSTM3.strip().splitlines()
+                          for column in ("lstm 1024", "gru 2048")}),
 )
