@@ -1,4 +1,5 @@
-"""The pages of the site that are made from the code: commands from the parsers, settings from the schema, security.
+"""The pages of the site that are made from the code: commands from the parsers, settings from the schema, security; and the
+learning curves on the page of the paper's tables, drawn from the ledger.
 
 A hook of MkDocs (see mkdocs.yml). The text is Markdown like the other pages', so that links in it are checked too.
 """
@@ -7,14 +8,19 @@ from __future__ import annotations
 
 import argparse
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from gcdformer.cli import CODES, VERBS, build_parsers
 from gcdformer.config import Config, config_leaves
+from gcdformer.experiments.paper.compare import reproduction_tables
 from gcdformer.experiments.presets import PRESETS, preset
+from gcdformer.report import figures
+from gcdformer.report.reproduction import drawing
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,6 +30,21 @@ def on_files(files: Files, config: Any) -> Files:
     for name, text in (("commands.md", commands_page()), ("settings.md", settings_page()), ("security.md", security_page())):
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Called by MkDocs for every page: the one of the paper's tables gets its learning curves."""
+    return with_curves(markdown) if page.file.src_uri == "REPRODUCTION.md" else markdown
+
+
+def with_curves(markdown: str) -> str:
+    """The page with a drawing below the first line of each figure or table that has learning curves."""
+    for table in reproduction_tables():
+        if table["curves"]:
+            drawn = re.sub(r"\s*\n\s*", " ", figures.to_svg(drawing(table), escape(table["title"])))
+            top = re.compile(rf"^## {table['name']}\n\n.*\n", re.MULTILINE)
+            markdown = top.sub(lambda found, drawn=drawn: f"{found[0]}\n<figure>{drawn}</figure>\n", markdown, count=1)
+    return markdown
 
 
 def commands_page() -> str:

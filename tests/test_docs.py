@@ -16,6 +16,7 @@ import pytest
 
 from conftest import ROOT
 from gcdformer.cli import VERBS, build_parsers, main
+from gcdformer.experiments.paper import TABLES
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -93,6 +94,8 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
     for word in ("--final-lr-share", "--stop-at-correct", "paper-benford-sqrt"):
         assert word in pages["settings.html"]
     assert 'id="gcdformer.runs.run.Run.predict"' in pages["api/python.html"]
+    curves = re.findall(r'<h2 id="([^"]+)">(?:(?!<h2).)*?<figure><svg role="img"', pages["REPRODUCTION.html"], re.DOTALL)
+    assert curves == [name for name, table in TABLES.items() if table.curves], "drawn from the ledger"
     assert "class ModularAddition" in re.sub(r"<[^>]+>", "", pages["extend.html"])
 
 
