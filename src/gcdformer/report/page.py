@@ -91,7 +91,7 @@ def run_sections(run: Run, checkpoint: str) -> str:
         header(run.path.name, about, found, facts),
         certificate_sections(found),
         figure_section("Learning curves", figures.curves({"": lines}, history),
-                       "Dotted lines mark the epochs at which a prime power was first learned."),
+                       "Dotted vertical lines mark the epochs at which a prime power was first learned."),
         figure_section("D over time", figures.raster(lines), "A row for each k: when the model knew it."),
         timeline_section(history),
         figure_section("True against predicted", figures.heat_map(run.prediction_tables(checkpoint)["stratified"]),
