@@ -11,7 +11,7 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Problem
-from gcdformer.training.distributed import joined_ranks
+from gcdformer.training.distributed import Ranks, in_ranks
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import new_model
 
@@ -21,7 +21,8 @@ def steps(leaves: dict[str, object], count: int, out: Path | None = None) -> dic
     torch.set_num_threads(1)
     config = tiny_config(**leaves)
     problem, cpu = Problem.of(config), torch.device("cpu")
-    with joined_ranks(cpu) as ranks:
+
+    def work(ranks: Ranks) -> dict[str, object]:
         learner = Learner(config, problem, new_model(config, problem), cpu, ranks)
         losses = [learner.learn(step)[0] for step in range(count)]
         weights = list(learner.model.parameters())
@@ -31,7 +32,9 @@ def steps(leaves: dict[str, object], count: int, out: Path | None = None) -> dic
             "first_gradient": learner.engine.gradients()[0].flatten()[:50].tolist()}
         if out is not None:
             (out / f"rank-{ranks.rank}.json").write_text(json.dumps(facts))
-    return facts
+        return facts
+
+    return in_ranks(cpu, work)
 
 
 def digest(tensors: list[torch.Tensor]) -> str:

@@ -7,10 +7,11 @@ and writes; what the ranks decide (signals, limits, horizon) they decide togethe
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -93,12 +94,15 @@ def collective_device() -> torch.device:
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 
 
-@contextmanager
-def joined_ranks(device: torch.device) -> Iterator[Ranks]:
-    """The ranks that torchrun (or SLURM's srun) started, joined while entered: nccl on CUDA, gloo elsewhere."""
+def in_ranks(device: torch.device, work: Callable[[Ranks], Result]) -> Result:
+    """What the work returns on this rank; the ranks that torchrun (or SLURM's srun) started are joined while it runs.
+
+    nccl on CUDA, gloo elsewhere. Work is a function, not a block, because all it holds of the group must be gone before the
+    group is: a DDP module that is freed after `destroy_process_group` hangs about one time in five. When the function has
+    returned its frame is gone; when it has raised, the frames that the traceback keeps are cleared.
+    """
     if world_size() == 1 or dist.is_initialized():
-        yield Ranks() if world_size() == 1 else Ranks(dist.get_rank(), dist.get_world_size())
-        return
+        return work(Ranks() if world_size() == 1 else Ranks(dist.get_rank(), dist.get_world_size()))
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise UserError(f"{missing[0]}: must be set with WORLD_SIZE {world_size()}; torchrun does it")
@@ -109,6 +113,10 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     importlib.import_module("torch._dynamo")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
     try:
-        yield Ranks(dist.get_rank(), dist.get_world_size())
+        return work(Ranks(dist.get_rank(), dist.get_world_size()))
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
+        gc.collect()  # DDP is part of reference cycles
         dist.destroy_process_group()

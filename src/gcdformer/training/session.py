@@ -37,7 +37,7 @@ from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
 from gcdformer.tasks.trust import trust_task
 from gcdformer.training.device import choose_device, chosen_threads
-from gcdformer.training.distributed import Ranks, joined_ranks
+from gcdformer.training.distributed import Ranks, in_ranks
 from gcdformer.training.engines import has_to_compile
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
@@ -68,7 +68,15 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
     if not folder.exists():
         check_start(config)
     files = read_files(config, problem, view)
-    with StopRequest() as stop, joined_ranks(device) as ranks, held_by_first(folder, ranks), view:
+    with StopRequest() as stop:
+        return in_ranks(device, lambda ranks: train_in_ranks(config, problem, device, folder, files, stop, view, ranks))
+
+
+def train_in_ranks(config: Config, problem: Problem, device: torch.device, folder: RunFolder, files: dict[str, str],
+                   stop: StopRequest, view: View, ranks: Ranks) -> Outcome:
+    """The session of one rank among all."""
+    out = folder.path
+    with held_by_first(folder, ranks), view:
         if has_to_compile(config, device):
             view.note("compiling the training step for this machine, once (some ten seconds) …")
         if ranks.by_first(folder.exists):
