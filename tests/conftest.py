@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gcdformer import Config, Run, train
+from leftovers import adopt_orphans, nothing_left
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,10 +24,28 @@ def tiny_config(**leaves: object) -> Config:
     return Config().replace(**(defaults | leaves))
 
 
-def gcdformer(*words: object, stdin: str | None = None, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     return subprocess.run([sys.executable, "-m", "gcdformer", *map(str, words)], capture_output=True, text=True,
-                          input=stdin, timeout=timeout, check=False)
+                          input=stdin, check=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    adopt_orphans()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in `make scale` may take a quarter of an hour each; all others have the limit of pyproject.toml."""
+    for item in items:
+        if item.get_closest_marker("scale"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    """A test ends the processes it starts, however it ends itself."""
+    with nothing_left():
+        yield
 
 
 Figures = Callable[[int, str, object, object], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from conftest import tiny_config
 from gcdformer import Config, Run, load_run, train
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from leftovers import is_running
 
 FIXED = """
 base = 10
@@ -31,77 +33,63 @@ test_size = 200
 device = "cpu"
 checkpoint_minutes = 1e-3
 """
-STARTED: list[subprocess.Popen[str]] = []
 CLOCK = {"seconds", "throughput"}
 
 
-def write_sweep(path: Path, *, rates: list[float], seeds: int, epochs: int = 3, epoch_size: int = 320) -> Path:
-    path.write_text(f"seeds = {seeds}\n[fixed]{FIXED}epoch_size = {epoch_size}\n[grid]\nlr = {rates}\n"
+def write_sweep(path: Path, *, rates: list[float], seeds: int, epochs: int = 3, epoch_size: int = 320,
+                gate: Gate | None = None) -> Path:
+    """A sweep of tiny runs; with a gate, of its task, in epochs of 100 steps."""
+    task = "" if gate is None else f"task = '{gate.task}'\n"
+    epoch_size = epoch_size if gate is None else 1600
+    path.write_text(f"seeds = {seeds}\n[fixed]{FIXED}{task}epoch_size = {epoch_size}\n[grid]\nlr = {rates}\n"
                     f"[budget]\nmax_epochs = {epochs}\n")
     return path
 
 
 def start_sweep(file: Path, out: Path, *words: object, here: Path | None = None) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-m", "gcdformer", "sweep", str(file), "--out", str(out), *map(str, words)],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=here)
-    STARTED.append(process)
-    return process
+    return subprocess.Popen([sys.executable, "-m", "gcdformer", "sweep", str(file), "--out", str(out), *map(str, words)],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=here)
 
 
-def stop_all() -> None:
-    """End what a failed test left running."""
-    while STARTED:
-        process = STARTED.pop()
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def finish(process: subprocess.Popen[str], timeout: float = 600) -> tuple[int, str]:
-    """Exit code and output; a sweep that hangs is killed."""
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and output; the test's own limit ends a process that hangs."""
+    output, _ = process.communicate()
     return process.returncode, output
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 400) -> object:
-    """What the condition gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if (found := condition()):
-            return found
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait for what must come true, not for a moment that may pass; the test's own limit ends a wait in vain."""
+    while not condition():
         time.sleep(0.02)
-    raise AssertionError("waited too long")
 
 
-def running(out: Path) -> dict[str, int]:
-    """The process of each trial that trains and has a checkpoint, by name."""
-    found = {}
-    for path in out.glob("*/.progress.json"):
-        try:
-            facts = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        if checkpoint_steps(path.parent) and alive(facts["process"]):
-            found[path.parent.name] = facts["process"]
-    return found
+class Gate:
+    """Holds every training of its task at the second block of examples that it draws, until it is opened."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.folder = folder / "held_task.py", folder / "gate"
+        self.task = f"{self.file}:Held"
+        shutil.copy(Path(__file__).parent / "held_task.py", self.file)
+        self.folder.mkdir()
+
+    def held(self, count: int) -> list[int]:
+        """The processes that are held, once there are as many; each has evaluated and saved twice since its run began."""
+        found: list[int] = []
+
+        def enough() -> bool:
+            found[:] = [process for path in self.folder.iterdir() if is_running(process := int(path.name))]
+            return len(found) == count
+
+        wait_for(enough)
+        return sorted(found)
+
+    def open(self) -> None:
+        self.folder.rename(self.folder.with_name("opened"))
 
 
-def alive(process: int) -> bool:
-    """Whether a process is there and has not ended; one that nobody has asked about yet has ended too."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{process}/stat")
-    try:
-        return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def left_running(out: Path) -> list[str]:
+    """Trials that say of themselves that they run."""
+    return [path.parent.name for path in out.glob("*/.progress.json")]
 
 
 def fingerprint(run: Run) -> tuple[str, dict[str, bytes]]:
@@ -125,7 +113,7 @@ def same_as_uninterrupted(out: Path, scratch: Path, count: int, epochs: int) -> 
         seen.add((run.config.training.lr, run.config.training.seed))
         assert [line["epoch"] for line in run.metrics] == list(range(1, epochs + 1)), folder
         config = tiny_config(lr=run.config.training.lr, seed=run.config.training.seed, max_epochs=epochs,
-                             epoch_size=run.config.training.epoch_size)
+                             epoch_size=run.config.training.epoch_size, task=run.config.task.task)
         assert config.identity() == run.config.identity()
         assert fingerprint(run) == uninterrupted(config, scratch / folder.name), folder
         assert not (folder / ".progress.json").exists()

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,16 +22,10 @@ from gcdformer.training.distributed import cuts
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import new_model
 from rank_steps import steps
-from sweeps import STARTED, finish, stop_all, wait_for
+from sweeps import Gate, finish
 
 HERE = Path(__file__).parent
 STEPS = 50
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    yield
-    stop_all()
 
 
 def free_port() -> int:
@@ -44,10 +37,8 @@ def torchrun(*words: object, ranks: int = 2) -> subprocess.Popen[str]:
     command = [sys.executable, HERE / "torchrun_here.py", "--nproc-per-node", ranks, "--master-addr", "127.0.0.1",
                "--master-port", free_port(), *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0"}
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env=environment)
-    STARTED.append(process)
-    return process
+    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=environment)
 
 
 @given(count=st.integers(1, 500), size=st.integers(1, 40))
@@ -102,16 +93,18 @@ FLAGS = ["--base", 10, "--max", 1000, "--operands", "uniform", "--outcomes", "na
 
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     """Two ranks until a signal to one of them, then one process: the data of one run, its figures but for rounding."""
-    out = tmp_path / "run"
-    process = torchrun("-m", "--", "gcdformer", "train", "--out", out, *FLAGS, "--max-epochs", 2)
-    wait_for(lambda: checkpoint_steps(out))
+    out, gate = tmp_path / "run", Gate(tmp_path)
+    process = torchrun("-m", "--", "gcdformer", "train", "--task", gate.task, "--out", out, *FLAGS, "--max-epochs", 2)
+    ranks = gate.held(2)
     owner = int((out / "lock").read_text().split()[1])
+    assert owner in ranks
     os.kill(owner, signal.SIGUSR1)
+    gate.open()
     _, output = finish(process)
     assert "interrupted by SIGUSR1" in output and output.count("interrupted by") == 1, output
     stopped = checkpoint_steps(out)[-1]
-    assert 0 < stopped < 400
-    config = tiny_config(batch_size=17, epoch_size=3400, max_epochs=2)
+    assert 200 < stopped < 400
+    config = tiny_config(task=gate.task, batch_size=17, epoch_size=3400, max_epochs=2)
     assert config.identity() == load_run(out).config.identity()
     rest = train(config, out)
     whole = train(config, tmp_path / "whole")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,15 +26,10 @@ from gcdformer.experiments.sweep import Needs, SweepFile, expand, read_sweep
 from gcdformer.experiments.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
-from sweeps import fingerprint, finish, running, same_as_uninterrupted, start_sweep, stop_all, wait_for, write_sweep
+from leftovers import is_running
+from sweeps import Gate, fingerprint, finish, left_running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
 
 BUDGET = {"max_epochs": 2}
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    yield
-    stop_all()
 
 
 def trials_of(**fields: object) -> list[str]:
@@ -293,30 +287,46 @@ def test_a_signal_while_trials_start_fails_none(tmp_path: Path) -> None:
     assert code == 75 and "failed" not in output and "2 trials: 2 missing" in output, output
 
 
-def test_killed_trials_and_drivers_change_nothing(tmp_path: Path) -> None:
-    """A trial killed, the driver killed, the driver stopped by a signal: the same runs in the end, bit for bit."""
-    file, out = tmp_path / "sweep.toml", tmp_path / "out"
-    write_sweep(file, rates=[1e-3], seeds=2, epochs=2, epoch_size=4800)
+def test_killed_trials_change_nothing(tmp_path: Path) -> None:
+    """Trials stopped by a signal, then one of them killed: the same runs in the end, bit for bit."""
+    file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)
+    write_sweep(file, rates=[1e-3], seeds=2, epochs=8, gate=gate)
     driver = start_sweep(file, out, "--retries", 0, "--jobs", 2)
-    for process in wait_for(lambda: len(found := running(out)) == 2 and found).values():
+    for process in gate.held(2):
         os.kill(process, signal.SIGTERM)
     code, output = finish(driver)
     assert code == 1 and output.count("\nbegun fast") == 4 and "2 trials: 2 begun" in output, output
+    driver = start_sweep(file, out, "--jobs", 2)
+    killed, other = gate.held(2)
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: not is_running(killed))
+    again = gate.held(2)
+    assert other in again and killed not in again
+    gate.open()
+    code, output = finish(driver)
+    assert code == 0 and "2 trials: 2 finished" in output
+    assert output.count("its process was ended by SIGKILL; goes on from its last checkpoint") == 1
+    same_as_uninterrupted(out, tmp_path / "whole", 2, 8)
+    assert fingerprint(load_run(next(out.glob("*seed-0")))) != fingerprint(load_run(next(out.glob("*seed-1"))))
+
+
+def test_killed_and_stopped_drivers_change_nothing(tmp_path: Path) -> None:
+    """The driver killed, then stopped by a signal: its trials save and stop, and are the same runs in the end."""
+    file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)
+    write_sweep(file, rates=[1e-3], seeds=1, epochs=8, gate=gate)
     driver = start_sweep(file, out)
-    name, process = next(iter(wait_for(lambda: running(out)).items()))
-    os.kill(process, signal.SIGKILL)
-    wait_for(lambda: running(out).get(name, process) != process)
+    orphans = gate.held(1)
     driver.kill()
-    _, output = finish(driver)
-    wait_for(lambda: not running(out))  # the trials notice, save and stop
-    assert f"{name}: its process was ended by SIGKILL; goes on from its last checkpoint" in output
+    finish(driver)
+    wait_for(lambda: not any(map(is_running, orphans)))
+    assert not left_running(out)
     driver = start_sweep(file, out)
-    wait_for(lambda: running(out))
+    held = gate.held(1)
     driver.send_signal(signal.SIGTERM)
     code, output = finish(driver)
     assert code == 75 and "SIGTERM: the trials save and stop" in output
-    assert not running(out)
+    assert not left_running(out) and not any(map(is_running, held))
+    gate.open()
     code, output = finish(start_sweep(file, out))
-    assert code == 0 and "2 trials: 2 finished" in output
-    same_as_uninterrupted(out, tmp_path / "whole", 2, 2)
-    assert fingerprint(load_run(next(out.glob("*seed-0")))) != fingerprint(load_run(next(out.glob("*seed-1"))))
+    assert code == 0 and "1 trials: 1 finished" in output
+    same_as_uninterrupted(out, tmp_path / "whole", 1, 8)

@@ -1,8 +1,9 @@
 """What the fault tests share: how many cases, tiny runs, children that can be killed at any moment, fingerprints.
 
 A child is the command line in a process of its own, forked from a server that has torch loaded (so that a start costs
-milliseconds, and hundreds of kills are affordable). It tells its phase and its step through shared memory, and can be
-asked to kill itself at a given file operation. The product knows nothing of this.
+milliseconds, and hundreds of kills are affordable). It reports its phase and its step through shared memory, can be held
+where it enters a phase until the test lets it go, and can be asked to kill itself at a given file operation. The product
+knows nothing of this.
 """
 
 from __future__ import annotations
@@ -50,40 +51,42 @@ def rng_of(name: str) -> random.Random:
 
 
 class Child:
-    """A command in a process of its own, its output in a file, its phase in shared memory."""
+    """A command in a process of its own, its output in a file, its phase in shared memory.
+
+    With `hold` it stays where it first enters that phase at that step or after it, until it is let go or killed.
+    """
 
     def __init__(self, words: list[object], log: Path, *, die_at: int | None = None, die_after_step: int = -1,
-                 barrier: Any = None) -> None:
+                 barrier: Any = None, hold: tuple[str, int] | None = None) -> None:
         self.log = log
-        self.phase, self.step, self.operations = (SERVER.Value("q", 0, lock=False) for _ in range(3))
+        self.phase, self.step, self.operations, self.held, self.free = (SERVER.Value("q", 0, lock=False) for _ in range(5))
         texts = [str(word) for word in words]
         self.process: BaseProcess = SERVER.Process(target=run_child, args=(
-            texts, str(log), (self.phase, self.step, self.operations), die_at, die_after_step, barrier))
+            texts, str(log), (self.phase, self.step, self.operations), die_at, die_after_step, barrier,
+            (hold, self.held, self.free)))
         self.process.start()
 
-    def wait(self, timeout: float = 120) -> int:
-        """The exit code; a child that does not end is killed and fails the test."""
-        self.process.join(timeout)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-            raise AssertionError(f"did not end within {timeout} s: {self.output()}")
+    def wait(self) -> int:
+        """The exit code; the test's own limit ends a child that does not end."""
+        self.process.join()
         code = self.process.exitcode
         assert code is not None
         return code
 
-    def wait_for(self, condition: Callable[[Child], bool], timeout: float = 60) -> bool:
-        """Whether the condition held while the child lived."""
-        deadline = time.monotonic() + timeout
-        while self.process.is_alive() and time.monotonic() < deadline:
-            if condition(self):
-                return True
-            time.sleep(0.0002)
-        return False
+    def wait_held(self) -> None:
+        """Wait until the child is held."""
+        while not self.held.value:
+            assert self.process.is_alive(), self.output()
+            time.sleep(0.001)
+
+    def let_go(self) -> None:
+        self.free.value = 1  # no Event: setting one would wait for a waiter that was killed
 
     def send(self, number: signal.Signals) -> None:
+        """Send a signal, and let the child go if it is held: it then has the signal already."""
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
+        self.let_go()
 
     @property
     def phase_name(self) -> str:
@@ -94,13 +97,13 @@ class Child:
 
 
 def run_child(words: list[str], log: str, shared: tuple[Any, Any, Any], die_at: int | None, die_after_step: int,
-              barrier: Any) -> None:
-    """In the child: output to the file, phases told, then the command line as it is."""
+              barrier: Any, hold: tuple[tuple[str, int] | None, Any, Any]) -> None:
+    """In the child: output to the file, phases reported, then the command line as it is."""
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
-    tell_phases(shared, die_at, die_after_step)
+    report_phases(shared, die_at, die_after_step, hold)
     from gcdformer.cli import main
     if barrier is not None:
         barrier.wait(30)
@@ -110,18 +113,25 @@ def run_child(words: list[str], log: str, shared: tuple[Any, Any, Any], die_at: 
     os._exit(code)
 
 
-def tell_phases(shared: tuple[Any, Any, Any], die_at: int | None, die_after_step: int) -> None:
-    """Wrap the loop's parts to note the phase, and the file operations to count them and to die at one of them."""
+def report_phases(shared: tuple[Any, Any, Any], die_at: int | None, die_after_step: int,
+                  hold: tuple[tuple[str, int] | None, Any, Any]) -> None:
+    """Wrap the loop's parts to note the phase and to stay in it, and the file operations to count them and to die at one."""
     from gcdformer.runs import files
     from gcdformer.training import loop
     phase, step, operations = shared
     counted = [0]
+    (held_phase, held_step), held, free = hold[0] or ("", 0), *hold[1:]
 
     def note(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         def noted(self: Any, *args: Any) -> Any:
             before = phase.value
             in_warmup = name == "training" and self.state.step < self.config.training.warmup
-            phase.value = PHASES.index("warm-up" if in_warmup else name)
+            now = "warm-up" if in_warmup else name
+            phase.value, step.value = PHASES.index(now), self.state.step
+            if now == held_phase and self.state.step >= held_step and not held.value:
+                held.value = 1
+                while not free.value:
+                    time.sleep(0.001)
             try:
                 return method(self, *args)
             finally:

@@ -37,9 +37,9 @@ def test_kills_at_random_moments(whole: Whole, tmp_path: Path, figures: Figures)
         if number % 2:
             child = Child(words, tmp_path / f"log-{number}", die_at=rng.randrange(1, operations))
         else:
-            child = Child(words, tmp_path / f"log-{number}")
-            last = rng.randrange(3 * EPOCH_STEPS)
-            child.wait_for(lambda child, last=last: child.step.value >= last)
+            child = Child(words, tmp_path / f"log-{number}", hold=("training", rng.randrange(10, 3 * EPOCH_STEPS)))
+            child.wait_held()
+            child.let_go()
             child.process.join(rng.random() * 0.02)
             child.process.kill()
         if child.wait() != -9:
@@ -66,9 +66,9 @@ def test_kills_of_a_run_that_trains_on_a_file(tmp_path: Path, figures: Figures) 
     rng, wanted, same = rng_of("file kills"), count(1, 20), 0
     for number in range(wanted):
         out = ["--out", tmp_path / f"run-{number}"]
-        child = Child([*words, *out], tmp_path / f"log-{number}")
         last = rng.randrange(EPOCH_STEPS + 1, 2 * EPOCH_STEPS)
-        assert child.wait_for(lambda child, last=last: child.step.value >= last)
+        child = Child([*words, *out], tmp_path / f"log-{number}", hold=("training", last))
+        child.wait_held()
         child.process.kill()
         assert child.wait() == -9
         run_to_end([*words, *out], tmp_path / f"log-{number}")
@@ -96,8 +96,8 @@ def test_three_kills_in_one_epoch(whole: Whole, tmp_path: Path, figures: Figures
 def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path) -> None:
     """A run stopped within its first evaluation saves that step again later; no moment of it leaves no checkpoint."""
     words = ["train", *TINY, "--max-epochs", 1, "--out"]
-    child = Child([*words, tmp_path / "stopped"], tmp_path / "log")
-    assert child.wait_for(lambda child: child.phase_name == "evaluation")
+    child = Child([*words, tmp_path / "stopped"], tmp_path / "log", hold=("evaluation", EPOCH_STEPS))
+    child.wait_held()
     child.send(signal.SIGTERM)
     assert child.wait() == 75 and checkpoint_steps(tmp_path / "stopped") == [EPOCH_STEPS]
     run_to_end([*words, Path(shutil.copytree(tmp_path / "stopped", tmp_path / "whole"))], tmp_path / "log")

@@ -65,8 +65,8 @@ def test_the_lock_of_a_dead_process_does_not_hold(tmp_path: Path, figures: Figur
     run_to_end([*WORDS, "--out", tmp_path / "whole"], tmp_path / "log")
     for number in range(wanted):
         words, log = [*WORDS, "--out", tmp_path / f"run-{number}"], tmp_path / f"log-{number}"
-        child = Child(words, log)
-        assert child.wait_for(lambda child: child.step.value > 3)
+        child = Child(words, log, hold=("warm-up", 4))
+        child.wait_held()
         child.send(signal.SIGKILL)
         child.wait()
         assert f"process {child.process.pid} " in (tmp_path / f"run-{number}" / "lock").read_text()

@@ -1,7 +1,8 @@
 """Row 3: SIGTERM, SIGINT and SIGUSR1 in every phase save at the next step and exit with 75; the run then goes on, identical.
 
 A start is tested with a real command line, from the moment its handlers are there (some hundredths of a second after
-the interpreter's own start; before that, the system's default ends a process that has written nothing).
+the interpreter's own start; before that, the system's default ends a process that has written nothing): the signal comes
+while a module is imported. In the other phases the process is held where the phase begins until it has the signal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from gcdformer.training.signals import StopRequest, ending_at_once
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PHASES = ("start", "warm-up", "training", "evaluation", "saving")
 WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 2]
-SECONDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -38,35 +38,29 @@ def cases() -> list[tuple[str, signal.Signals]]:
     return (every * 3)[:count(6, 45)] if count(0, 1) else [(PHASES[i % 5], SIGNALS[i % 3]) for i in range(6)]
 
 
-def signal_at_start(words: list[object], number: signal.Signals, delay: float) -> tuple[int, str]:
-    """A real process, signalled once its handlers are there; its exit code and what it said."""
-    process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
-    try:
-        deadline = time.monotonic() + 60
-        while process.poll() is None and not handles(process.pid, number) and time.monotonic() < deadline:
-            time.sleep(0.001)
-        maps = Path(f"/proc/{process.pid}/maps")
-        assert not maps.exists() or "libtorch" not in maps.read_text(), "its handlers came after torch"
-        time.sleep(delay)
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=SECONDS)
-    finally:
-        process.kill()
-        process.wait()
-    return process.returncode, out
+AT_IMPORT = """
+import os, sys
+number, wanted = int(sys.argv[1]), sys.argv[2]
+
+class Sender:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Sender())
+from gcdformer.cli import main
+raise SystemExit(main(sys.argv[3:]))
+"""
+MOMENTS = ("numpy", "torch", "torch.nn", "gcdformer.training.loop")
+"""Modules that a training imports while it starts, long before its first step; at their import the signal comes."""
 
 
-def handles(pid: int, number: signal.Signals) -> bool:
-    """Whether the process has a handler; where the system does not tell, after a second."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        time.sleep(1)
-        return True
-    caught = {int(line.split()[1], 16) for line in lines if line.startswith("SigCgt")}
-    usr1 = 1 << (signal.SIGUSR1 - 1)  # Python itself handles SIGINT, so SIGUSR1 tells for all three
-    return any(mask & usr1 for mask in caught)
+def signal_at_start(words: list[object], number: signal.Signals, module: str) -> tuple[int, str]:
+    """A real process that gets a signal while it imports a module; its exit code and what it said."""
+    command = [sys.executable, "-c", AT_IMPORT, int(number), module, *words]
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def test_signals_in_every_phase(whole: tuple[object, ...], tmp_path: Path, figures: Figures) -> None:
@@ -76,19 +70,18 @@ def test_signals_in_every_phase(whole: tuple[object, ...], tmp_path: Path, figur
         words = [*WORDS, "--out", tmp_path / f"run-{index}"]
         log = tmp_path / f"log-{index}"
         if phase == "start":
-            code, out = signal_at_start(words, number, rng.random() * 0.5)
+            code, out = signal_at_start(words, number, rng.choice(MOMENTS))
         else:
-            child = Child(words, log)
-            assert child.wait_for(lambda child, phase=phase: child.phase_name == phase), child.output()
+            child = Child(words, log, hold=(phase, rng.randrange(12)))
+            child.wait_held()
             before = child.step.value
             child.send(number)
-            code, out = child.wait(SECONDS), child.output()
+            code, out = child.wait(), child.output()
             assert checkpoint_steps(tmp_path / f"run-{index}")[-1] <= before + 2
         assert code == 75 and "Traceback" not in out and number.name in out, (phase, number, code, out)
         run_to_end(words, log)
         good += fingerprint(tmp_path / f"run-{index}") == whole
-    figures(3, f"signals in {', '.join(PHASES)}: saved, code 75 within {SECONDS} s, identical", f"{good} of {wanted}",
-            f"{wanted} of {wanted}")
+    figures(3, f"signals in {', '.join(PHASES)}: saved, code 75, identical", f"{good} of {wanted}", f"{wanted} of {wanted}")
     assert good == wanted
 
 
@@ -97,7 +90,7 @@ def test_verbs_that_start_trainings_end_with_75_from_their_first_moment(verb: st
     file = tmp_path / "sweep.toml"
     file.write_text("[budget]\nmax_epochs = 1\n")
     words = [file] if verb == "sweep" else ["base_gcd"]
-    code, said = signal_at_start([verb, *words, "--out", tmp_path / "out"], signal.SIGUSR1, 0.1)
+    code, said = signal_at_start([verb, *words, "--out", tmp_path / "out"], signal.SIGUSR1, "numpy")
     assert code == 75 and "Traceback" not in said and "SIGUSR1" in said, said
 
 
@@ -142,7 +135,7 @@ def test_a_swallowed_signal_ends_a_start_that_takes_its_time(number: signal.Sign
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        _, said = process.communicate(timeout=SECONDS)
+        _, said = process.communicate()
     finally:
         process.kill()
         process.wait()
