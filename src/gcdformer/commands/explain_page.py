@@ -12,7 +12,16 @@ from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
 from gcdformer.explanation.timeline import Timeline
-from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
+from gcdformer.explanation.words import (
+    FORMS,
+    counterexample_text,
+    exception_text,
+    known_sets,
+    rule_mark,
+    rule_words,
+    unreadable_text,
+)
+from gcdformer.explanation.words import numbers as listed
 from gcdformer.numbers.theory import prime_factors
 
 
@@ -33,7 +42,7 @@ def show_explanation(console: Console, found: Explanation, what: str) -> None:
     if found.form == "U":
         show_classes(console, found)
     if found.counterexamples:
-        shown = "; ".join(f"({e['a']}, {e['b']}) -> {e['prediction']}, not {e['rule']}" for e in found.counterexamples[:5])
+        shown = "; ".join(map(counterexample_text, found.counterexamples[:5]))
         more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
         console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
 
@@ -64,6 +73,8 @@ def show_fidelity(console: Console, found: Explanation) -> None:
         low, high = one.interval
         exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
         console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
+    if any(found.unreadable.values()):
+        console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(found)))
     console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
                                 f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
 
@@ -86,8 +97,10 @@ def known_text(found: Explanation) -> Text:
 
 
 def show_rule(console: Console, says: str, rule: Rule) -> None:
-    if rule.holds:
-        console.print(Text.assemble(("  ✓ ", "bold green"), says))
+    mark = rule_mark(rule)
+    if mark != "no":
+        sign, style = {"yes": ("✓", "bold green"), "wait": ("…", "bold yellow"), "none": ("?", "bold yellow")}[mark]
+        console.print(Text.assemble((f"  {sign} ", style), says))
         return
     console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
     parts = [exception_text(one) for one in rule.exceptions]
@@ -164,4 +177,4 @@ def factored(n: int) -> str:
 
 
 def numbers(values: list[int], most: int = 30) -> str:
-    return ", ".join(map(str, values[:most])) + (f" … ({len(values)})" if len(values) > most else "")
+    return listed(values, most)
