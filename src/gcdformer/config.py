@@ -257,7 +257,8 @@ class MachineSection(Section):
     accumulate: int = Field(1, ge=1, le=1_000_000, description="micro-batches whose gradients make up a batch, on each "
                             "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
-    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best")
+    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept, beside the best and the last "
+                                  "certified one")
     trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
                           description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
                           "variable WANDB_MODE says otherwise), both with a comma between, or none")

@@ -24,10 +24,14 @@ from gcdformer.explanation.words import (
 from gcdformer.explanation.words import numbers as listed
 from gcdformer.numbers.theory import prime_factors
 
+SHOWN_STEPS = 15
 
-def show_explanation(console: Console, found: Explanation, what: str) -> None:
-    """The certificate."""
+
+def show_explanation(console: Console, found: Explanation, what: str, note: str | None = None) -> None:
+    """The certificate; `note` stands below its head."""
     show_head(console, found, what)
+    if note is not None:
+        console.print(Text.assemble(("note   ", "dim"), note))
     if found.exhaustive:
         console.print("a proof by enumeration: every pair was tried", style="green")
     console.print(Text.assemble(("why    ", "dim"), found.why))
@@ -142,13 +146,20 @@ def show_classes(console: Console, found: Explanation) -> None:
 
 
 def show_timeline(console: Console, history: Timeline) -> None:
+    """The last steps in order, with the epochs between them in which nothing changed; which are left out is said."""
     if not history.steps:
         return
+    shown = history.steps[-SHOWN_STEPS:]
+    left_out = len(history.steps) - len(shown)
     console.print(Text("\nhow it was learned", style="bold"))
-    for step in history.steps[-15:]:
-        console.print(Text("  " + step.sentence()))
-    for first, last in history.stagnation:
-        console.print(Text(f"  nothing new in epochs {first} to {last}", style="dim"))
+    if left_out:
+        console.print(Text(f"  the last {len(shown)} epochs at which D changed; {left_out} before epoch {shown[0].epoch} "
+                           "are left out here, --json and --html have all", style="dim"))
+    items = [(step.epoch, step.sentence(), "default") for step in shown]
+    items += [(first, f"epochs {first} to {last}: nothing new", "dim") for first, last in history.stagnation
+              if not left_out or last > shown[0].epoch]
+    for _, text, style in sorted(items):
+        console.print(Text("  " + text, style=style))
 
 
 def show_checks(console: Console, checks: list[Check]) -> None:
