@@ -240,8 +240,8 @@ HEAD = "a,b,prediction\n"
 BAD_CSV = [
     ("", "line 1"), ("a,b\n1,2\n", "prediction"), ("a,b,prediction,a\n", "exactly one column 'a'"), (HEAD, "no rows"),
     (HEAD + "1,2,1\n-1,2,1\n", "line 3"), (HEAD + "0,2,1\n", "line 2"), (HEAD + "1,2\n", "line 2"),
-    (HEAD + "1,2,one\n", "line 2"), (HEAD + "1.5,2,1\n", "line 2"), (HEAD + "1,2,99999999999999999999\n", "line 2"),
-    (HEAD + "\n1,9999999999999999999,2\n", "line 3"),
+    (HEAD + "1.5,2,1\n", "line 2"), (HEAD + "one,2,1\n", "line 2"), (HEAD + "1,99999999999999999999,1\n", "line 2"),
+    (HEAD + "\n1,9999999999999999999,2\n", "line 3"), ("a,b,prediction,answer\n", "'prediction' or 'answer'"),
 ]
 
 
