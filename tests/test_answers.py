@@ -77,8 +77,8 @@ def test_calculations_and_choices_are_unreadable(a: int, b: int, template: str) 
 @pytest.mark.parametrize("text", [
     "", " ", "I do not know", "The GCD is not 6.", "2*2", "2^2", "6 or 3", "is it 6?", "6th", "6%", "1e3", "0x6", "½", "٣",
     "1.000", "6.5", "1 000", "1,00", "12,34", "x1", "about 6", "at least 6", "a divisor of 6", "No one knows",
-    "one of them is six", "twenty ten", "hundred", "six seven", "forty-two-three", "99999999999999999999", "\\boxed{6} or \\boxed{3}",
-    "\\boxed{2^2}", "gcd(12, 18)", "The GCD of 12 and 18", "the answer is 6 or the answer is 3",
+    "one of them is six", "twenty ten", "hundred", "six seven", "forty-two-three", "99999999999999999999",
+    "\\boxed{6} or \\boxed{3}", "\\boxed{2^2}", "gcd(12, 18)", "The GCD of 12 and 18", "the answer is 6 or the answer is 3",
     "My answer was 4. The answer is 6.", "The answer is not 6", "9" * 5000,
 ])
 def test_what_is_unreadable(text: str) -> None:

@@ -14,7 +14,7 @@ from gcdformer.data.files import FORMATS, open_new, write_examples, write_text
 from gcdformer.data.questions import question_pairs, write_prompts, write_questions
 from gcdformer.errors import UserError
 
-LEAVES = ("task", "base", "maximum", "operands", "outcomes", "max_gcd", "alpha", "mixture_share", "budget",
+LEAVES = ("task", "base", "maximum", "operands", "outcomes", "max_gcd", "alpha", "mixture_share", "weights_file", "budget",
           "repeat_share", "repeat_size", "seed")
 OF_QUESTIONS = {"maximum", "operands", "seed"}
 """The settings that questions for a language model depend on."""
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None and layout in ("parquet", "datasets"):
         raise UserError(f"out: format '{layout}' needs a place, name one by --out")
     stream = Stream.of(config, Problem.of(config))
+    stream.examples(0, 1)  # a bad file of weights is named before anything is written
     with progress("drawing examples", count, quiet=args.quiet) as advance:
         if args.out is None:
             write_text(stream, count, layout, sys.stdout, advance)

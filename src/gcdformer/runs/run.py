@@ -13,6 +13,7 @@ from gcdformer.data.reading import read_examples
 from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import task_digest
@@ -64,12 +65,18 @@ class Run:
     def stream(self) -> Stream:
         """The training examples, by number."""
         self.require_same_file("train_file", self.config.data.train_file)
+        self.require_same_weights(self.config.data.weights_file)
         return Stream.of(self.config, self.problem)
 
     def require_same_file(self, field: str, name: str | None) -> None:
         """Refuse a file of examples that is not the one this run was started with."""
         if name is not None and read_examples(name, self.problem, field).sha256 != self.made_by.get(f"{field}_sha256"):
             raise UserError(f"{field}: {name} has changed since {self.path} was started")
+
+    def require_same_weights(self, name: str | None) -> None:
+        """Refuse a file of weights that is not the one this run was started with."""
+        if name is not None and read_weights(name, self.config.task.maximum)[1] != self.made_by.get("weights_file_sha256"):
+            raise UserError(f"weights_file: {name} has changed since {self.path} was started")
 
     @property
     def metrics(self) -> list[Line]:
