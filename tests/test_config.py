@@ -24,7 +24,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "focus": ("7,11", {"outcomes": "uniform", **COSINE}),
     "focus_share": (0.9, {"outcomes": "uniform", "focus": "7", **COSINE}),
     "mixture_share": (0.5, {"outcomes": "mixture"}), "final_mixture_share": (0.9, {"outcomes": "mixture", **COSINE}),
-    "budget": (100, {}),
+    "weights_file": ("FILE", {"outcomes": "weights"}), "budget": (100, {}),
     "train_file": ("FILE", {}), "test_file": ("FILE", {}),
     "data_types": ("int[2]:int", {"task": "file", "train_file": "FILE", "test_file": "FILE"}),
     "repeat_share": (0.5, {}), "repeat_size": (20, {"repeat_share": 0.5}),
@@ -71,13 +71,16 @@ def test_every_field_changes_something(name: str, tmp_path: Path) -> None:
         value, needs = 1e-9, {"keep_checkpoints": 50}
     if name == "stop_at_correct":
         needs = {"max_epochs": 12, "lr": 1e-2}
+    if name == "weights_file":
+        value = str(tmp_path / "weights.csv")
+        Path(value).write_text("k,weight\n6,1\n10,2\n")
     if name in ("train_file", "test_file", "data_types"):
         path = tmp_path / ("file.csv")
         path.write_text(f"a,b,{'answer' if name == 'data_types' else 'gcd'}\n" + "6,4,2\n12,30,6\n" * 30)
         needs = {key: str(path) if value == "FILE" else value for key, value in needs.items()}
         value = str(path) if value == "FILE" else value
     without = dict(needs)
-    if name in ("alpha", "family", "data_types"):  # these cannot be left out alone
+    if name in ("alpha", "family", "data_types", "weights_file"):  # these cannot be left out alone
         without = {}
     before = trace(tiny_config(**without), tmp_path / "before")
     after = trace(tiny_config(**{**needs, name: value}), tmp_path / "after")
@@ -111,6 +114,9 @@ BAD = [
     ({"family": "lstm", "heads": 0, "cross_query": "input"}, "cross_query"), ({"final_lr_share": 0.1}, "final_lr_share"),
     ({"outcomes": "mixture", "final_alpha": 1.0, "schedule": "cosine", "horizon": 9}, "final_alpha"),
     ({"focus": "7", "schedule": "cosine", "horizon": 9}, "focus needs outcomes"),
+    ({"outcomes": "weights"}, "weights_file"), ({"weights_file": "w.csv"}, "outcomes 'weights'"),
+    ({"outcomes": "weights", "weights_file": "w.csv", "max_gcd": 50}, "max_gcd"),
+    ({"outcomes": "weights", "weights_file": "w.csv", "focus": "7", "schedule": "cosine", "horizon": 9}, "focus needs"),
     ({"outcomes": "mixture", "final_mixture_share": 0.1}, "final_mixture_share needs schedule"),
     ({"outcomes": "uniform", "final_mixture_share": 0.1, "schedule": "cosine", "horizon": 9}, "final_mixture_share needs"),
 ]

@@ -61,7 +61,7 @@ def test_scores_of_a_known_table() -> None:
                           + pairs(5, {UNREADABLE: 7, 5: 3}) + pairs(6, {600: 10}))
     scores = score(natural, stratified, 0.9)
     assert scores.accuracy == 75.0 and scores.correct == [1, 2] and scores.modal == [1, 2, 3]
-    assert scores.being_learned == [3]
+    assert scores.modal_only == [3]
     assert [scores.by_gcd[k].prediction for k in range(1, 7)] == [1, 2, 3, 2, None, 600]
     assert [scores.by_gcd[k].frequency for k in range(1, 7)] == [1.0, 0.9, 0.8, 0.6, 0.7, 1.0]
     json = scores.to_json()

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from conftest import tiny_config
-from gcdformer import PredictionTable, Run, UserError, explain, train
+from gcdformer import PredictionTable, Run, Stream, UserError, explain, train
 from gcdformer.cli import main
+from gcdformer.commands import progress
+from gcdformer.commands.explain_page import show_timeline
+from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation.metamorphic import metamorphic_checks
 from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.sieve import largest_divisor, products
@@ -135,6 +143,76 @@ def test_explain_all_pairs_of_a_run(capsys: pytest.CaptureFixture[str], tmp_path
     assert code == 0 and values["exhaustive"] and values["fidelity"]["natural"]["n"] == 3600
 
 
+def test_explain_all_pairs_up_to_a_smaller_maximum(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run_cli(capsys, "explain", trained.path, "--exhaustive", "--max", 100, "--json")
+    values = json.loads(out)
+    assert code == 0 and values["exhaustive"] and values["fidelity"]["natural"]["n"] == 10_000
+    every = np.arange(1, 101)
+    a, b = np.repeat(every, 100), np.tile(every, 100)
+    right = 100 * float((trained.predict(a, b) == np.gcd(a, b)).mean())
+    assert values["accuracy"]["measured"] == pytest.approx(right)
+    assert explain(trained, maximum=100, exhaustive=True).measured_accuracy == pytest.approx(right)
+    for words, said in ((["--max", 100], "belongs to --exhaustive"), (["--exhaustive", "--max", 1001], "1..1000"),
+                        (["--exhaustive", "--max", 0], "1..1000"), (["--exhaustive", "--max", "x"], "an integer")):
+        code, out, err = run_cli(capsys, "explain", trained.path, *words)
+        assert code == 2 and out == "" and said in err
+    with pytest.raises(UserError, match="needs exhaustive"):
+        explain(trained, maximum=100)
+
+
+def test_a_csv_in_place_of_a_run_is_answered_with_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path / "examples.csv", "a,b,prediction\n1,2,1\n")
+    code, out, err = run_cli(capsys, "explain", path)
+    assert code == 2 and out == "" and f"gcdformer explain --predictions {path} --base B" in err
+
+
+def test_the_history_says_what_it_leaves_out() -> None:
+    def shown(count: int) -> list[str]:
+        out = io.StringIO()
+        grows = [list(range(1, 2 + n)) for n in range(count) for _ in range(4)]
+        show_timeline(Console(file=out, width=150), timeline(lines_of(*grows)))
+        return [line.strip() for line in out.getvalue().splitlines() if line.strip()]
+
+    head, *few = shown(10)
+    assert head == "how it was learned" and len([line for line in few if line.startswith("epoch ")]) == 10
+    assert few[:3] == ["epoch 1: learned 1", "epochs 2 to 4: nothing new", "epoch 5: learned 2"]
+    _, note, *many = shown(20)
+    assert note == ("the last 15 epochs at which D changed; 5 before epoch 21 are left out here, --json and --html have all")
+    assert many[0].startswith("epoch 21: ") and many[1] == "epochs 22 to 24: nothing new" and len(many) == 30
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["explain", "--checks"], ["explain", "--exhaustive", "--max", "50"],
+                                   ["predict", "160", "120"], ["seen", "160", "120"]], ids=lambda words: words[0])
+def test_slow_work_shows_that_it_is_alive(words: list[str], trained: Run, capsys: pytest.CaptureFixture[str],
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model, or the stream, waits until something has been said."""
+    said = threading.Event()
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    speak = progress.PlainLines.say
+
+    def say(lines: progress.PlainLines) -> None:
+        speak(lines)
+        said.set()
+
+    monkeypatch.setattr(progress.PlainLines, "say", say)
+    tokens, examples = Predictor.tokens, Stream.examples
+
+    def patient(work: Callable[..., Any]) -> Callable[..., Any]:
+        def waits(*arguments: Any) -> Any:
+            assert quiet or said.wait(30)
+            return work(*arguments)
+        return waits
+
+    monkeypatch.setattr(Predictor, "tokens", patient(tokens))
+    monkeypatch.setattr(Stream, "examples", patient(examples))
+    quiet = False
+    code, _, err = run_cli(capsys, words[0], trained.path, *words[1:])
+    assert code == 0 and err.count(" s\n") >= 1
+    quiet = True
+    code, _, err = run_cli(capsys, words[0], trained.path, *words[1:], "--quiet")
+    assert code == 0 and err == ""
+
+
 def write_csv(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
@@ -162,8 +240,8 @@ HEAD = "a,b,prediction\n"
 BAD_CSV = [
     ("", "line 1"), ("a,b\n1,2\n", "prediction"), ("a,b,prediction,a\n", "exactly one column 'a'"), (HEAD, "no rows"),
     (HEAD + "1,2,1\n-1,2,1\n", "line 3"), (HEAD + "0,2,1\n", "line 2"), (HEAD + "1,2\n", "line 2"),
-    (HEAD + "1,2,one\n", "line 2"), (HEAD + "1.5,2,1\n", "line 2"), (HEAD + "1,2,99999999999999999999\n", "line 2"),
-    (HEAD + "\n1,9999999999999999999,2\n", "line 3"),
+    (HEAD + "1.5,2,1\n", "line 2"), (HEAD + "one,2,1\n", "line 2"), (HEAD + "1,99999999999999999999,1\n", "line 2"),
+    (HEAD + "\n1,9999999999999999999,2\n", "line 3"), ("a,b,prediction,answer\n", "'prediction' or 'answer'"),
 ]
 
 

@@ -233,7 +233,7 @@ def test_json_has_the_keys_of_the_design() -> None:
     values = found.to_json()
     assert values["learned_prime_powers"] == {"2": 16, "5": 25} and values["grokked"] == []
     assert set(values["rules"]) == {"deterministic", "products", "largest_divisor"}
-    assert all(set(rule) == {"holds", "share", "exceptions"} for rule in values["rules"].values())
+    assert all(set(rule) == {"holds", "share", "judged", "exceptions", "excused"} for rule in values["rules"].values())
     assert set(values["fidelity"]["natural"]) == {"value", "low", "high", "n"}
     assert values["accuracy"]["predicted"] == pytest.approx(exact_accuracy(known, 1_000_000))
     assert found.answer(160, 120) == 40 and found.answer(480, 96) == 16 and found.answer(7, 14) == 1

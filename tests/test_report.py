@@ -14,6 +14,7 @@ from gcdformer import PredictionTable, Run, load_run, train
 from gcdformer.cli import main
 from gcdformer.evaluation import score
 from gcdformer.experiments.presets import preset, repeat_command
+from gcdformer.explanation import explain_tables
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.report.page import write_report
 from gcdformer.runs.folder import RunFolder
@@ -104,10 +105,12 @@ def long_run(path: Path, epochs: int) -> Run:
     for epoch in range(1, epochs + 1):
         known = products(tops[min(epoch * len(tops) // epochs, len(tops) - 1)], 100)
         table = PredictionTable.of(k, k * 3, np.array([largest_divisor(known, int(x)) for x in k]), k)
+        tables = {"natural": table, "stratified": table}
+        found = explain_tables(tables, base=10, maximum=1000)
         line = {"epoch": epoch, "step": epoch * 20, "examples": epoch * 320, "loss": 1 / epoch, "test_loss": 1 / epoch,
-                **score_line(score(table, table, 0.9), before), "seconds": float(epoch), "throughput": 320.0}
+                **score_line(score(table, table, 0.9), found, before), "seconds": float(epoch), "throughput": 320.0}
         before = line["D"]
-        line["predictions_sha256"] = folder.write_predictions(epoch, {"natural": table, "stratified": table})
+        line["predictions_sha256"] = folder.write_predictions(epoch, tables)
         folder.append_metrics(line)
     return load_run(path)
 

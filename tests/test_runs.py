@@ -83,7 +83,7 @@ def test_what_is_no_run(tmp_path: Path, trained: Run) -> None:
         trained.prediction_tables(9)
     with pytest.raises(UserError, match="epochs with weights: "):
         trained.predictor("9")
-    with pytest.raises(UserError, match="'best', 'last' or"):
+    with pytest.raises(UserError, match="'best', 'last', 'certified' or"):
         trained.predictor("worst")
     with pytest.raises(UserError, match=r"1\.\.1000 for this run: 0 does not"):
         trained.predict([0], [5])

@@ -24,12 +24,12 @@ DEFAULT_MAX_GCD = 100
 
 OperandLaw = Literal["uniform", "log-uniform"]
 OutcomeLaw = Literal[
-    "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture"
+    "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture", "weights"
 ]
 Family = Literal["transformer", "lstm", "gru"]
 FILE_TASK = "file"
 OF_A_LAW: dict[str, Any] = {"alpha": None, "final_alpha": None, "focus": None, "focus_share": None, "mixture_share": None,
-                            "final_mixture_share": None}
+                            "final_mixture_share": None, "weights_file": None}
 """Parameters of an outcome law, which another law does not take over."""
 SHIFTS = ("final_alpha", "final_mixture_share", "focus")
 """Those that make a law change during training."""
@@ -77,6 +77,8 @@ class DataSection(Section):
                                         "--outcomes mixture (0.05 if not given)")
     final_mixture_share: float | None = Field(None, ge=0, le=1, description="share that a mixture shifts to, example by "
                                               "example until the horizon of a cosine schedule (no shift if not given)")
+    weights_file: str | None = Field(None, min_length=1, description="file of --outcomes weights: lines k,weight with "
+                                     "P(k) ~ weight; a k that is not listed is never drawn")
     budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
                                "them they come again, reshuffled (no bound if not given)")
     repeat_share: float = Field(0.0, ge=0, lt=1, description="share of examples drawn from a small set "
@@ -94,7 +96,8 @@ class DataSection(Section):
         shift = "" if self.final_alpha is None else f" to k^-{self.final_alpha:g}"
         if self.final_mixture_share is not None:
             shift = f" to {100 * self.final_mixture_share:g} %"
-        return ("focused " if self.focus else "") + self.outcomes + shift
+        name = self.outcomes if self.weights_file is None else f"{self.weights_file.split('/')[-1]}-weighted"
+        return ("focused " if self.focus else "") + name + shift
 
     def largest_gcd(self, maximum: int) -> int:
         """The largest GCD that an outcome law draws."""
@@ -116,22 +119,22 @@ class DataSection(Section):
             for name, plain in FILE_LAWS.items():
                 if getattr(self, name) != plain:
                     raise ValueError(f"{name} has no meaning with train_file: the file says which examples there are")
-        if (self.outcomes == "power") != (self.alpha is not None):
-            raise ValueError("outcomes 'power' and alpha go together: give both or neither")
+        for outcomes, name in (("power", "alpha"), ("weights", "weights_file")):
+            if (self.outcomes == outcomes) != (getattr(self, name) is not None):
+                raise ValueError(f"outcomes '{outcomes}' and {name} go together: give both or neither")
         if self.focus is not None and not all(one.isdecimal() and int(one) > 1 for one in self.focus.split(",")):
             raise ValueError(f"focus takes integers above 1 with commas between, as in 11,13,17, not '{self.focus}'")
-        if self.final_alpha is not None and self.outcomes in ("natural", "mixture"):
+        if self.final_alpha is not None and self.outcomes in ("natural", "mixture", "weights"):
             raise ValueError(f"final_alpha needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
-        if self.focus is not None and self.outcomes == "natural":
-            raise ValueError("focus needs outcomes that are drawn first, not 'natural'")
+        if self.focus is not None and self.outcomes in ("natural", "weights"):
+            raise ValueError(f"focus needs outcomes with P(k) ~ k^-alpha, or a mixture, not '{self.outcomes}'")
         if self.focus_share is not None and self.focus is None:
             raise ValueError("focus_share needs a focus")
         for name in ("mixture_share", "final_mixture_share"):
             if getattr(self, name) is not None and self.outcomes != "mixture":
                 raise ValueError(f"{name} needs outcomes 'mixture', not '{self.outcomes}'")
-        if self.max_gcd is not None and self.outcomes == "natural":
-            raise ValueError("max_gcd has no meaning with outcomes 'natural': leave it out, "
-                             "or choose another law")
+        if self.max_gcd is not None and self.outcomes in ("natural", "weights"):
+            raise ValueError(f"max_gcd has no meaning with outcomes '{self.outcomes}': leave it out, or choose others")
         if self.repeat_size is not None and self.repeat_share == 0:
             raise ValueError("repeat_size needs a repeat_share above 0")
         return self
@@ -257,7 +260,7 @@ class MachineSection(Section):
     accumulate: int = Field(1, ge=1, le=1_000_000, description="micro-batches whose gradients make up a batch, on each "
                             "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
-    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best")
+    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best and the certified")
     trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
                           description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
                           "variable WANDB_MODE says otherwise), both with a comma between, or none")
@@ -343,7 +346,7 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
         leaves = {"fresh_tests": False} | leaves
     if "outcomes" in leaves:
         leaves = OF_A_LAW | leaves
-        if leaves["outcomes"] == "natural":
+        if leaves["outcomes"] in ("natural", "weights"):
             leaves = {"max_gcd": None} | leaves
     if leaves.get("schedule", "cosine") != "cosine":
         leaves = {**dict.fromkeys(SHIFTS), "focus_share": None, "horizon": None, "final_lr_share": None} | leaves

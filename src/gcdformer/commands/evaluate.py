@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, in_window, print_json, run_path, whole_number
+from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, print_json, run_path, whole_number
+from gcdformer.commands.progress import progress
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.evaluation import Scores, score
+from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.run import Run
 
 
@@ -35,45 +36,39 @@ def run(args: argparse.Namespace) -> int:
     if args.test_file is not None:
         config = config.replace(test_file=args.test_file)
     if config.evaluation.test_file is not None:
-        read_with_bar(config.evaluation.test_file, run)
+        with progress(f"reading {config.evaluation.test_file}", quiet=args.quiet) as advance:
+            read_examples(config.evaluation.test_file, run.problem, "test_file", advance)
         if args.test_file is None:
             run.require_same_file("test_file", config.evaluation.test_file)
-    from gcdformer.training.device import choose_device
-    predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
-    epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
-    sets = test_sets(config, run.problem, epoch)
-    loss = predictor.loss(next(iter(sets.values())))
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=args.quiet or not in_window(console)) as progress:
-        tables = {}
-        for name, questions in sets.items():
-            bar = progress.add_task(f"decoding the {name} set", total=len(questions))
-            predictor.on_batch = lambda done, bar=bar: progress.update(bar, completed=done)  # type: ignore[misc]
-            if not run.problem.task.has_gcd:
-                accuracy = predictor.accuracy(questions)
-                if args.json:
-                    print_json({"accuracy": accuracy, "loss": loss})
-                else:
-                    print(f"accuracy {accuracy:.2f} %, loss {loss:.4f}")
-                return 0
+    with progress("loading the model", quiet=args.quiet):
+        from gcdformer.training.device import choose_device
+        predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
+        epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
+        sets = test_sets(config, run.problem, epoch)
+    with progress("measuring the loss", quiet=args.quiet):
+        loss = predictor.loss(next(iter(sets.values())))
+    if not run.problem.task.has_gcd:
+        with progress("decoding the test set", len(sets["test"]), quiet=args.quiet) as predictor.on_batch:
+            accuracy = predictor.accuracy(sets["test"])
+        if args.json:
+            print_json({"accuracy": accuracy, "loss": loss})
+        else:
+            print(f"accuracy {accuracy:.2f} %, loss {loss:.4f}")
+        return 0
+    tables = {}
+    for name, questions in sets.items():
+        with progress(f"decoding the {name} set", len(questions), quiet=args.quiet) as predictor.on_batch:
             tables[name] = predictor.table(questions)
     scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
+    learning = explain_evaluation(config, tables).being_learned
     if args.json:
-        print_json({**scores.to_json(), "loss": loss})
+        print_json({**scores.to_json(), "being_learned": learning, "loss": loss})
     else:
-        tell(scores, loss)
+        show(scores, learning, loss)
     return 0
 
 
-def read_with_bar(name: str, run: Run) -> None:
-    """Read the file of examples; it is then kept."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(f"reading {name}", total=None)
-        read_examples(name, run.problem, "test_file", lambda done, total: progress.update(bar, completed=done, total=total))
-
-
-def tell(scores: Scores, loss: float) -> None:
+def show(scores: Scores, being_learned: list[int], loss: float) -> None:
     """The scores as a table of four columns of 25 k."""
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 1), header_style="dim")
@@ -86,12 +81,12 @@ def tell(scores: Scores, loss: float) -> None:
     for index in range(height):
         cells: list[str] = []
         for one in rows[index::height]:
-            style = "bold green" if one.k in scores.correct else "yellow" if one.prediction == one.k else "default"
+            style = "bold green" if one.k in scores.correct else "yellow" if one.k in being_learned else "default"
             value = "?" if one.prediction is None else str(one.prediction)
             cells += [f"[dim]{one.k}[/]", f"[{style}]{value}[/]", f"{100 * one.frequency:.1f}"]
         table.add_row(*cells)
     console.print(table)
-    learning = f"; being learned: {', '.join(map(str, scores.being_learned))}" if scores.being_learned else ""
+    learning = f"; being learned: {', '.join(map(str, being_learned))}" if being_learned else ""
     console.print(f"accuracy {scores.accuracy:.2f} % natural, {scores.stratified_accuracy:.2f} % stratified; "
                   f"loss {loss:.4f} a token on natural pairs")
     console.print(f"{len(scores.correct)} correct GCD ({len(scores.modal)} with f(k) = k){learning}")

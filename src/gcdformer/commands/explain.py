@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from gcdformer.commands.explain_page import show_checks, show_comparison, show_explanation, show_timeline
-from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
+from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE
 from gcdformer.data.predictions import read_predictions
 from gcdformer.errors import UserError
@@ -18,19 +19,22 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.runs.explain import explain_run
+from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, certified_epoch, explain_all_of_run, explain_run
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folders", nargs="*", type=run_path, metavar="DIR", help="run folder; several are compared")
     parser.add_argument("--epoch", metavar="N", help="the epoch to explain (default: the last)")
-    parser.add_argument("--checkpoint", metavar="best|last|EPOCH", help="the same, by name")
+    parser.add_argument("--checkpoint", metavar=CHECKPOINTS, help="the same, by name; certified: the last "
+                        "epoch whose tables give a certificate")
     parser.add_argument("--predictions", type=Path, metavar="FILE.csv",
-                        help="explain these predictions instead: columns a, b, prediction in any order")
+                        help="explain these predictions instead: columns a, b and prediction (or answer) in any order")
     parser.add_argument("--base", metavar="B", help="base of --predictions")
     parser.add_argument("--checks", action="store_true", help="also ask the model: swapped, summed, scaled, other sizes")
-    parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M (max up to 5000): a proof")
+    parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M: a proof "
+                        f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE})")
+    parser.add_argument("--max", metavar="M", help="largest operand of --exhaustive (default: the run's)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
     add_json(parser)
@@ -41,37 +45,60 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("explain: give a run folder, or --predictions FILE.csv with --base B")
     if args.predictions is not None:
         return explain_csv(args)
+    for path in args.run_folders:
+        if path.is_file():
+            raise UserError(f"{path}: a file, not a run folder; to explain the predictions in it: "
+                            f"gcdformer explain --predictions {path} --base B")
     if args.base is not None:
         raise UserError("base: belongs to --predictions; a run knows its own")
-    runs = [Run(path) for path in args.run_folders]
-    checkpoint = args.epoch or args.checkpoint or "last"
-    first = runs[0]
-    for one in runs:
-        one.require_gcd()
+    if args.max is not None and not args.exhaustive:
+        raise UserError("max: belongs to --exhaustive; a run's tables are up to its own")
     if args.epoch and args.checkpoint:
         raise UserError("epoch and checkpoint say the same thing: give one")
-    found = explain_exhaustively(first, checkpoint, quiet=args.quiet) if args.exhaustive else explain_run(first, checkpoint)
-    history = timeline(line for line in first.metrics if line["epoch"] <= first.epoch(checkpoint))
-    checks = run_checks(first, checkpoint, found) if args.checks else []
-    others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
-    tell(args, found, f"{first.path}, epoch {first.epoch(checkpoint)}", history, checks, others)
+    runs = [Run(path) for path in args.run_folders]
+    for one in runs:
+        one.require_gcd()
+    explain_runs(args, runs)
     return 0
+
+
+def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
+    """The first run; the others are compared with it."""
+    first, checkpoint = runs[0], args.epoch or args.checkpoint or "last"
+    with progress("reading the prediction tables", quiet=args.quiet) as advance:
+        epoch = first.epoch(checkpoint)
+        found = explain_run(first, epoch)
+        lines = first.metrics
+        earlier = None if found.certified else certified_epoch(first, epoch, lambda done: advance(done, len(lines)))
+    if args.exhaustive:
+        found = explain_exhaustively(first, checkpoint, args)
+    history = timeline(line for line in lines if line["epoch"] <= epoch)
+    checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
+    others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
+    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
+         note_earlier(first, earlier) if earlier and not found.certified else None)
 
 
 def explain_csv(args: argparse.Namespace) -> int:
     if args.base is None:
         raise UserError("base: --predictions needs the base in which integers are written")
-    for flag in ("epoch", "checkpoint", "checks", "exhaustive"):
+    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max"):
         if getattr(args, flag):
             raise UserError(f"{flag}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
-    table = PredictionTable.of(*read_predictions(args.predictions, UNREADABLE))
-    tell(args, explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=30), str(args.predictions))
+    with progress(f"reading {args.predictions}", quiet=args.quiet):
+        table = PredictionTable.of(*read_predictions(args.predictions, UNREADABLE))
+        found = explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=30)
+    show(args, found, str(args.predictions))
     return 0
 
 
-def tell(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
-         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None) -> None:
+def note_earlier(run: Run, epoch: int) -> str:
+    return f"epoch {epoch} was certified: gcdformer explain {run.path} --checkpoint certified"
+
+
+def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
+         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, note: str | None = None) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
@@ -87,7 +114,7 @@ def tell(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         print_json(values)
         return
     console = Console(highlight=False)
-    show_explanation(console, found, what)
+    show_explanation(console, found, what, note)
     if history is not None:
         show_timeline(console, history)
     if checks:
@@ -98,15 +125,14 @@ def tell(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         console.print(f"\nwritten to {args.html}")
 
 
-def explain_exhaustively(run: Run, checkpoint: str, *, quiet: bool = False) -> Explanation:
-    from rich.progress import Progress
-    maximum = run.config.task.maximum
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=quiet or not in_window(console)) as progress:
-        bar = progress.add_task(f"trying all pairs of 1..{maximum}", total=maximum * maximum)
-        return explain_run(run, checkpoint, exhaustive=True, on_chunk=lambda done: progress.update(bar, completed=done))
+def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace) -> Explanation:
+    """The checkpoint's model on all pairs; its weights must be kept."""
+    maximum = run.config.task.maximum if args.max is None else parse_integer(args.max, "max", 1, run.config.task.maximum)
+    with progress(f"trying all pairs of 1..{maximum}", maximum * maximum, quiet=args.quiet) as advance:
+        return explain_all_of_run(run, checkpoint, maximum, advance)
 
 
-def run_checks(run: Run, checkpoint: str, found: Explanation) -> list[Check]:
+def run_checks(run: Run, checkpoint: str, found: Explanation, *, quiet: bool) -> list[Check]:
     rng = block_generator(run.config.training.seed, Purpose.CHECKS, 0)
-    return metamorphic_checks(run.predictor(checkpoint).predict, found.model, run.config.task.maximum, rng)
+    with progress("asking the model in other ways", quiet=quiet):
+        return metamorphic_checks(run.predictor(checkpoint).predict, found.model, run.config.task.maximum, rng)

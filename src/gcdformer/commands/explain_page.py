@@ -12,13 +12,26 @@ from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
 from gcdformer.explanation.timeline import Timeline
-from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
+from gcdformer.explanation.words import (
+    FORMS,
+    counterexample_text,
+    exception_text,
+    known_sets,
+    rule_mark,
+    rule_words,
+    unreadable_text,
+)
+from gcdformer.explanation.words import numbers as listed
 from gcdformer.numbers.theory import prime_factors
 
+SHOWN_STEPS = 15
 
-def show_explanation(console: Console, found: Explanation, what: str) -> None:
-    """The certificate."""
+
+def show_explanation(console: Console, found: Explanation, what: str, note: str | None = None) -> None:
+    """The certificate; `note` stands below its head."""
     show_head(console, found, what)
+    if note is not None:
+        console.print(Text.assemble(("note   ", "dim"), note))
     if found.exhaustive:
         console.print("a proof by enumeration: every pair was tried", style="green")
     console.print(Text.assemble(("why    ", "dim"), found.why))
@@ -33,7 +46,7 @@ def show_explanation(console: Console, found: Explanation, what: str) -> None:
     if found.form == "U":
         show_classes(console, found)
     if found.counterexamples:
-        shown = "; ".join(f"({e['a']}, {e['b']}) -> {e['prediction']}, not {e['rule']}" for e in found.counterexamples[:5])
+        shown = "; ".join(map(counterexample_text, found.counterexamples[:5]))
         more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
         console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
 
@@ -64,6 +77,8 @@ def show_fidelity(console: Console, found: Explanation) -> None:
         low, high = one.interval
         exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
         console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
+    if any(found.unreadable.values()):
+        console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(found)))
     console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
                                 f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
 
@@ -86,8 +101,10 @@ def known_text(found: Explanation) -> Text:
 
 
 def show_rule(console: Console, says: str, rule: Rule) -> None:
-    if rule.holds:
-        console.print(Text.assemble(("  ✓ ", "bold green"), says))
+    mark = rule_mark(rule)
+    if mark != "no":
+        sign, style = {"yes": ("✓", "bold green"), "wait": ("…", "bold yellow"), "none": ("?", "bold yellow")}[mark]
+        console.print(Text.assemble((f"  {sign} ", style), says))
         return
     console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
     parts = [exception_text(one) for one in rule.exceptions]
@@ -129,13 +146,20 @@ def show_classes(console: Console, found: Explanation) -> None:
 
 
 def show_timeline(console: Console, history: Timeline) -> None:
+    """The last steps in order, with the epochs between them in which nothing changed; which are left out is said."""
     if not history.steps:
         return
+    shown = history.steps[-SHOWN_STEPS:]
+    left_out = len(history.steps) - len(shown)
     console.print(Text("\nhow it was learned", style="bold"))
-    for step in history.steps[-15:]:
-        console.print(Text("  " + step.sentence()))
-    for first, last in history.stagnation:
-        console.print(Text(f"  nothing new in epochs {first} to {last}", style="dim"))
+    if left_out:
+        console.print(Text(f"  the last {len(shown)} epochs at which D changed; {left_out} before epoch {shown[0].epoch} "
+                           "are left out here, --json and --html have all", style="dim"))
+    items = [(step.epoch, step.sentence(), "default") for step in shown]
+    items += [(first, f"epochs {first} to {last}: nothing new", "dim") for first, last in history.stagnation
+              if not left_out or last > shown[0].epoch]
+    for _, text, style in sorted(items):
+        console.print(Text("  " + text, style=style))
 
 
 def show_checks(console: Console, checks: list[Check]) -> None:
@@ -164,4 +188,4 @@ def factored(n: int) -> str:
 
 
 def numbers(values: list[int], most: int = 30) -> str:
-    return ", ".join(map(str, values[:most])) + (f" … ({len(values)})" if len(values) > most else "")
+    return listed(values, most)

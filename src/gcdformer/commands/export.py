@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import add_json, print_json, run_path
+from gcdformer.commands.options import CHECKPOINTS, add_json, print_json, run_path
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR2", help="folder to write, new or empty")
-    parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH", help="whose weights (default: last)")
+    parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
     parser.add_argument("--onnx", action="store_true", help="also model.onnx, tried with onnxruntime "
                         "(needs gcdformer[onnx])")
     parser.add_argument("--parquet", action="store_true",

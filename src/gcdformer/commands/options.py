@@ -17,6 +17,7 @@ from gcdformer.tasks.trust import require_trusted, trust_task
 if TYPE_CHECKING:
     from rich.console import Console
 
+CHECKPOINTS = "best|last|certified|EPOCH"
 BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
 
 
@@ -151,7 +152,7 @@ def add_preset(parser: argparse.ArgumentParser) -> None:
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Which weights, and how they are decoded."""
-    parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH", help="whose weights (default: last)")
+    parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
     parser.add_argument("--beam", type=beam_width, default=1, metavar="N", help="beam width (default: 1, greedy)")
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.commands.options import add_checkpoint, add_json, parse_integer, print_json, run_path
+from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
+from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
                         "or - to read CSV rows from standard input")
     add_checkpoint(parser)
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -31,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
     arity = run.problem.task.inputs
     questions = read_csv(arity) if args.integers == ["-"] else read_words(args.integers, arity)
     run.problem.check_questions(questions)
-    tokens = run.predictor(args.checkpoint, beam=args.beam).tokens(questions)
+    with progress("loading the model", quiet=args.quiet):
+        predictor = run.predictor(args.checkpoint, beam=args.beam)
+    with progress("asking the model", len(questions), quiet=args.quiet) as predictor.on_batch:
+        tokens = predictor.tokens(questions)
     values, readable = run.problem.decode_answers(tokens)
     truths: list[Any] = [None] * len(questions)
     if run.problem.knows_answers:
@@ -46,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
                      "prediction": simple(prediction), "truth": simple(truths[index]),
                      "right": None if truths[index] is None else prediction == truths[index],
-                     "rule": rules.answer(truths[index][0]) if rules else None})
+                     "rule": rule_answer(rules.answer(truths[index][0])) if rules else None})
     if args.json:
         print_json(rows)
     elif args.integers == ["-"]:

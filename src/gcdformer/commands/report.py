@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import add_json, add_quiet, print_json, run_path
+from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, print_json, run_path
 from gcdformer.report.page import write_figures, write_report
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folders", nargs="+", type=run_path, metavar="DIR", help="run folder; several are compared")
-    parser.add_argument("--checkpoint", default="last", metavar="best|last|EPOCH",
+    parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS,
                         help="the epoch to explain (default: last)")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="where to (default: report.html in the run's folder, or here for several)")

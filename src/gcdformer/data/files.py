@@ -3,7 +3,7 @@ fits into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -19,23 +19,32 @@ CHUNK = 65_536
 FORMATS = ("csv", "parquet", "int2int", "datasets")
 
 
-def chunks(stream: Stream, count: int) -> Iterator[Integers]:
+Done = Callable[[int], None]
+"""Called with the number of examples written so far."""
+
+
+def ignore(done: int) -> None:
+    pass
+
+
+def chunks(stream: Stream, count: int, on_chunk: Done) -> Iterator[Integers]:
     """Questions and answers side by side, a chunk at a time."""
     for start in range(0, count, CHUNK):
         questions = stream.examples(start, min(start + CHUNK, count))
         yield np.concatenate([questions, stream.problem.answer(questions)], axis=1)
+        on_chunk(start + len(questions))
 
 
-def write_text(stream: Stream, count: int, layout: str, file: IO[str]) -> None:
+def write_text(stream: Stream, count: int, layout: str, file: IO[str], on_chunk: Done = ignore) -> None:
     """`count` examples as CSV or Int2Int text."""
     problem = stream.problem
     if layout == "csv":
         file.write(",".join(column_names(problem)) + "\n")
-        for rows in chunks(stream, count):
+        for rows in chunks(stream, count, on_chunk):
             file.writelines(",".join(map(str, row)) + "\n" for row in rows.tolist())
         return
     words = [problem.vocabulary.word(token) for token in range(problem.vocabulary.size)]
-    for rows in chunks(stream, count):
+    for rows in chunks(stream, count, on_chunk):
         batch = problem.encode_batch(rows[:, :problem.task.inputs])
         for inputs, targets in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True):
             left = " ".join(words[token] for token in inputs if token)
@@ -48,7 +57,7 @@ def prefix(count: int) -> str:
     return f"V{count} " if count > 1 else ""
 
 
-def write_parquet(stream: Stream, count: int, path: Path) -> None:
+def write_parquet(stream: Stream, count: int, path: Path, on_chunk: Done = ignore) -> None:
     """`count` examples as a Parquet file."""
     try:
         import pyarrow
@@ -58,11 +67,11 @@ def write_parquet(stream: Stream, count: int, path: Path) -> None:
     names = column_names(stream.problem)
     schema = pyarrow.schema([(name, pyarrow.int64()) for name in names])
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        for rows in chunks(stream, count):
+        for rows in chunks(stream, count, on_chunk):
             writer.write_table(pyarrow.table(dict(zip(names, rows.T, strict=True)), schema=schema))
 
 
-def write_datasets(stream: Stream, count: int, path: Path) -> None:
+def write_datasets(stream: Stream, count: int, path: Path, on_chunk: Done = ignore) -> None:
     """`count` examples as a folder that `datasets.load_from_disk` reads."""
     if path.exists() or not path.parent.is_dir():
         raise UserError(f"out: {path} cannot be written: it must be a new folder in an existing one")
@@ -72,22 +81,31 @@ def write_datasets(stream: Stream, count: int, path: Path) -> None:
         raise MissingExtra("datasets", "datasets") from None
     datasets.disable_progress_bars()
     with TemporaryDirectory(dir=path.parent) as work:
-        write_parquet(stream, count, Path(work) / "examples.parquet")
+        write_parquet(stream, count, Path(work) / "examples.parquet", on_chunk)
         found = datasets.Dataset.from_parquet(str(Path(work) / "examples.parquet"), cache_dir=str(Path(work) / "cache"))
         found.save_to_disk(str(path))
 
 
-def write_examples(stream: Stream, count: int, layout: str, path: Path) -> None:
+def write_examples(stream: Stream, count: int, layout: str, path: Path, on_chunk: Done = ignore) -> None:
     """`count` examples to a file in one of FORMATS."""
     if layout not in FORMATS:
         raise UserError(f"format: one of {', '.join(FORMATS)}, got '{layout}'")
     if layout == "datasets":
-        write_datasets(stream, count, path)
-        return
-    if path.is_dir() or not path.parent.is_dir():
-        raise UserError(f"out: {path} cannot be written: it must be a file in an existing folder")
-    if layout == "parquet":
-        write_parquet(stream, count, path)
+        write_datasets(stream, count, path, on_chunk)
+    elif layout == "parquet":
+        require_place(path, "out")
+        write_parquet(stream, count, path, on_chunk)
     else:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            write_text(stream, count, layout, file)
+        with open_new(path, "out") as file:
+            write_text(stream, count, layout, file, on_chunk)
+
+
+def require_place(path: Path, field: str) -> None:
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError(f"{field}: {path} cannot be written: it must be a file in an existing folder")
+
+
+def open_new(path: Path, field: str) -> IO[str]:
+    """A text file to write; a `UserError` names the field if it cannot be there."""
+    require_place(path, field)
+    return path.open("w", encoding="utf-8", newline="\n")

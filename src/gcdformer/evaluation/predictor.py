@@ -6,14 +6,17 @@ The only part of the evaluation that needs torch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import Any, overload
 
 import numpy as np
 import torch
 
 from gcdformer.data.problem import Problem
+from gcdformer.errors import UserError
+from gcdformer.evaluation.operands import operand_arrays
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
 from gcdformer.models.packed import PackedRows, can_pack, one_thread_each
@@ -120,10 +123,22 @@ class Predictor:
         """Predicted integers (n, outputs) and which rows are readable."""
         return self.problem.decode_answers(self.tokens(questions))
 
-    def predict(self, a: Integers, b: Integers) -> Integers:
-        """Predictions of a two-operand task with one answer; UNREADABLE where the sequence is no integer."""
-        values, readable = self.answers(np.stack([a, b], axis=1))
-        return np.where(readable, values[:, 0], UNREADABLE)
+    @overload
+    def predict(self, a: int, b: int) -> int: ...
+    @overload
+    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers) -> Integers: ...
+    def predict(self, a: Any, b: Any) -> Any:
+        """Predictions of a two-operand task with one answer: an integer for two integers, an array for two lists or arrays
+        of one length. UNREADABLE where the sequence is no integer."""
+        if self.problem.task.inputs != 2 or self.problem.task.outputs != 1:
+            raise UserError("predict(a, b) is for tasks with two operands and one answer, "
+                            f"not '{self.problem.task.name}': use answers(questions)")
+        first, second = operand_arrays(a, b)
+        questions = np.stack([first.ravel(), second.ravel()], axis=1)
+        self.problem.check_questions(questions)
+        values, readable = self.answers(questions)
+        predictions = np.where(readable, values[:, 0], UNREADABLE)
+        return predictions if first.ndim else int(predictions[0])
 
     def table(self, pairs: Integers) -> PredictionTable:
         return PredictionTable.of(pairs[:, 0], pairs[:, 1], self.predict(pairs[:, 0], pairs[:, 1]))

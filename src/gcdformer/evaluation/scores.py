@@ -28,6 +28,11 @@ class Scores:
     by_gcd: dict[int, GcdScore]
     threshold: float
 
+    def __repr__(self) -> str:
+        """One line: the accuracies and how many GCD are correct."""
+        return (f"Scores(accuracy {self.accuracy:.2f} % natural, {self.stratified_accuracy:.2f} % stratified, "
+                f"{len(self.correct)} correct GCD of {len(self.by_gcd)})")
+
     @property
     def correct(self) -> list[int]:
         """D: the k of which at least the threshold's share is predicted k."""
@@ -39,7 +44,7 @@ class Scores:
         return [k for k, s in self.by_gcd.items() if s.prediction == k]
 
     @property
-    def being_learned(self) -> list[int]:
+    def modal_only(self) -> list[int]:
         """f(k) = k, but not often enough to be correct."""
         return sorted(set(self.modal) - set(self.correct))
 
@@ -50,7 +55,7 @@ class Scores:
             "correct": self.correct,
             "n_correct": len(self.correct),
             "modal": self.modal,
-            "being_learned": self.being_learned,
+            "modal_only": self.modal_only,
             "threshold": self.threshold,
             "by_gcd": {str(k): {"prediction": s.prediction, "frequency": s.frequency, "accuracy": s.accuracy,
                                 "pairs": s.pairs} for k, s in self.by_gcd.items()},

@@ -51,6 +51,10 @@ class PredictionTable:
         rows = np.repeat(np.arange(len(starts)), counts)[shown]
         return cls(truth[starts], predicted[starts], counts, rows, a[order][shown], b[order][shown])
 
+    def __repr__(self) -> str:
+        """One line: the pairs, their GCD, and how many were predicted right."""
+        return f"PredictionTable({self.total:,} pairs, {len(self.tested()):,} GCD, {100 * self.accuracy:.2f} % right)"
+
     @property
     def total(self) -> int:
         return int(self.count.sum())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gcdformer.config import TESTED_GCDS
-from gcdformer.evaluation.table import PredictionTable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.classes import Class, find_classes
 from gcdformer.explanation.rules import (
     Rule,
@@ -86,8 +86,16 @@ class Explanation:
     measured_accuracy: float
     predicted_accuracy: float
     counterexamples: list[dict[str, Any]]
+    unreadable: dict[str, int]
+    """For each table, how many answers were no integer."""
     untested: list[int]
     exhaustive: bool
+
+    def __repr__(self) -> str:
+        """One line: the form, the size of D, the fidelity, the verdict."""
+        told = ", ".join(f"{name} {100 * one.value:.2f} %" for name, one in self.fidelity.items())
+        return (f"Explanation(base {self.base}, form {self.form}, {len(self.correct)} correct GCD of {len(self.shares)}, "
+                f"fidelity {told}: {self.verdict})")
 
     @property
     def certified(self) -> bool:
@@ -96,8 +104,8 @@ class Explanation:
 
     @property
     def verdict(self) -> str:
-        """Certified, or what is missing for it: a form, rules without exception, 98 % of the predictions told by them (in
-        every table and as a mean over the k), and 30 pairs for almost every k, unless all pairs were tried."""
+        """Certified, or what is missing for it: a form, rules without exception, fidelity of 98 % (in every table and as
+        a mean over the k), and 30 pairs for almost every k, unless all pairs were tried."""
         broken = [name.replace("_", " ") for name, rule in self.rules.items() if not rule.holds]
         if self.form == "none":
             return "not certified: no form fits"
@@ -113,9 +121,10 @@ class Explanation:
 
     @property
     def mean_agreement(self) -> float:
-        """The share of predictions that the rules tell, a mean over the k tested."""
-        told = [s.get(self.model.answer(k), 0.0) for k, s in self.shares.items()]
-        return sum(told) / max(len(told), 1)
+        """The share of predictions that agree with the rules, a mean over the k tested."""
+        answers = {k: self.model.answer(k) for k in self.shares}
+        agree = [0.0 if answers[k] == UNREADABLE else s.get(answers[k], 0.0) for k, s in self.shares.items()]
+        return sum(agree) / max(len(agree), 1)
 
     @property
     def prime_powers(self) -> dict[int, int]:
@@ -154,6 +163,7 @@ class Explanation:
             "fidelity": {name: one.to_json() for name, one in self.fidelity.items()},
             "accuracy": {"measured": self.measured_accuracy, "predicted": self.predicted_accuracy},
             "counterexamples": self.counterexamples,
+            "unreadable": self.unreadable,
             "untested": self.untested,
             "f": {str(k): {"prediction": readable(mode(s)), "frequency": s[mode(s)]} for k, s in self.shares.items()},
         }
@@ -191,7 +201,7 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
     return Explanation(
         base, maximum, threshold, shares, pairs, correct, form, why, model, rules, classes, learning,
         {name: fidelity(table, model) for name, table in tables.items()}, 100.0 * natural.accuracy, predicted,
-        counterexamples(tables, model), untested, exhaustive)
+        counterexamples(tables, model), {name: unreadable_in(table) for name, table in tables.items()}, untested, exhaustive)
 
 
 def shares_of(table: PredictionTable, least_pairs: int) -> tuple[Shares, dict[int, int], list[int]]:
@@ -219,6 +229,8 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
     """
     if not shares:
         return "none", "no GCD was tested often enough"
+    if all(mode(s) == UNREADABLE for s in shares.values()):
+        return "none", "the usual answer is no integer, for every GCD tested"
     tested = len(shares)
     weakest = min(rules, key=lambda name: rules[name].share)
     class_weakest = min(class_rules, key=lambda name: class_rules[name].share)
@@ -230,8 +242,10 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
         return "U", (f"{len(by_class.labels)} classes of multiples are each predicted the same, {elsewhere} of them by "
                      f"another element than the smallest; {class_share:.0%} of the k obey the weakest rule, {class_weakest}")
     if correct and share >= FITS:
-        held = "all three rules hold" if all(rule.holds for rule in rules.values()) else (
-            f"the weakest rule, {weakest}, holds for {share:.0%} of the {tested} k tested")
+        held = f"the weakest rule, {weakest}, holds for {share:.0%} of the {tested} k tested"
+        if all(rule.holds for rule in rules.values()):
+            excused = any(rule.excused for rule in rules.values())
+            held = "all three rules hold" + (" but for what is being learned" if excused else "")
         grokked = [p for p in learned_prime_powers(correct) if base % p]
         if grokked:
             verb = "do" if len(grokked) > 1 else "does"
@@ -246,7 +260,11 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
 
 
 def fidelity(table: PredictionTable, model: RuleModel) -> Fidelity:
-    return Fidelity(int(table.count[model.answers_to(table.gcd) == table.prediction].sum()), table.total)
+    return Fidelity(int(table.count[model.agrees(table.gcd, table.prediction)].sum()), table.total)
+
+
+def unreadable_in(table: PredictionTable) -> int:
+    return int(table.count[table.prediction == UNREADABLE].sum())
 
 
 def implied_accuracy(model: RuleModel, shares: Shares, maximum: int) -> float:
@@ -262,12 +280,12 @@ def counted_accuracy(model: RuleModel, table: PredictionTable) -> float:
 
 
 def counterexamples(tables: dict[str, PredictionTable], model: RuleModel) -> list[dict[str, Any]]:
-    """Example pairs on which the model disagrees with the rules, at most 100, spread over the k."""
+    """Example pairs on which the model does not answer what the rules say, at most 100, spread over the k."""
     found: list[tuple[int, int, dict[str, Any]]] = []
     seen: set[tuple[int, int]] = set()
     for name, table in tables.items():
         place: dict[int, int] = {}
-        wrong = np.flatnonzero((model.answers_to(table.gcd) != table.prediction)[table.example_row])[:MOST_EXAMINED]
+        wrong = np.flatnonzero(~model.agrees(table.gcd, table.prediction)[table.example_row])[:MOST_EXAMINED]
         for index in wrong:
             row, a, b = table.example_row[index], table.example_a[index], table.example_b[index]
             k, prediction = int(table.gcd[row]), int(table.prediction[row])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 from gcdformer.evaluation.notebook import framed
 from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import mode, readable
-from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
+from gcdformer.explanation.rules import Rule, mode, readable
+from gcdformer.explanation.words import (
+    FORMS,
+    exception_text,
+    known_sets,
+    numbers,
+    rule_mark,
+    rule_words,
+    shown_value,
+    unreadable_text,
+)
 
 
 def notebook_html(found: Explanation) -> str:
@@ -31,12 +38,14 @@ def header(title: str, about: str, found: Explanation | None, facts: list[tuple[
 
 
 def certificate_sections(found: Explanation) -> str:
-    rules = "".join(rule_item(says, rule.holds, rule.share, rule.exceptions) for says, rule in rule_words(found))
+    rules = "".join(rule_item(says, rule) for says, rule in rule_words(found))
     extra = ""
     if found.being_learned:
         extra += f'<li class="wait">being learned, not judged: {numbers(found.being_learned)}</li>'
     if found.untested:
         extra += f'<li class="wait">fewer than 30 pairs, not judged: {numbers(found.untested)}</li>'
+    if any(found.unreadable.values()):
+        extra += f'<li class="wait">unreadable answers: {unreadable_text(found)}</li>'
     fidelity = "".join(
         f"<tr><th>fidelity, {escape(name)}</th><td>{100 * one.value:.3f} %</td>"
         f"<td>{'every pair was tried' if found.exhaustive else interval(one.interval)}</td><td>{one.n:,} pairs</td></tr>"
@@ -51,12 +60,13 @@ rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual ans
 {classes_table(found) if found.form == "U" else ""}{counterexamples(found)}</section>"""
 
 
-def rule_item(says: str, holds: bool, share: float, exceptions: list[dict[str, Any]]) -> str:
-    if holds:
-        return f'<li class="yes">{escape(says)}</li>'
-    details = "; ".join(escape(exception_text(one)) for one in exceptions)
-    return (f'<li class="no">{escape(says)}: {share:.0%} of k<details><summary>{len(exceptions)} exceptions</summary>'
-            f"{details}</details></li>")
+def rule_item(says: str, rule: Rule) -> str:
+    mark = rule_mark(rule)
+    if mark != "no":
+        return f'<li class="{"yes" if mark == "yes" else "wait"}">{escape(says)}</li>'
+    details = "; ".join(escape(exception_text(one)) for one in rule.exceptions)
+    return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} exceptions'
+            f"</summary>{details}</details></li>")
 
 
 def known(found: Explanation) -> str:
@@ -103,7 +113,7 @@ def counterexamples(found: Explanation) -> str:
     if not found.counterexamples:
         return "<p>No pair tried speaks against the rules.</p>"
     rows = "".join(f"<tr><td>{e['a']:,}</td><td>{e['b']:,}</td><td>{e['gcd']}</td>"
-                   f"<td>{'unreadable' if e['prediction'] is None else e['prediction']}</td><td>{e['rule']}</td></tr>"
+                   f"<td>{shown_value(e['prediction'])}</td><td>{'nothing' if e['rule'] is None else e['rule']}</td></tr>"
                    for e in found.counterexamples)
     head = "<tr><th>a</th><th>b</th><th>GCD</th><th>predicted</th><th>the rules say</th></tr>"
     return (f"<details><summary>{len(found.counterexamples)} pairs against the rules</summary>"
@@ -112,10 +122,6 @@ def counterexamples(found: Explanation) -> str:
 
 def interval(bounds: tuple[float, float]) -> str:
     return f"95 % interval {100 * bounds[0]:.2f} to {100 * bounds[1]:.2f}"
-
-
-def numbers(values: Iterable[int]) -> str:
-    return ", ".join(map(str, values))
 
 
 def sentence(text: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import mode, readable
-from gcdformer.explanation.sieve import learned_prime_powers, prime_power
+from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.numbers.theory import prime_factors
 
 
@@ -15,6 +15,8 @@ def reason(found: Explanation, a: int, b: int, prediction: int | None) -> str:
     """One sentence. `prediction` is None if the answer was no integer."""
     k = gcd(a, b)
     rule = readable(found.model.answer(k))
+    if prediction is None and rule is None:
+        return f"The model gives an unreadable answer, which no rule explains; the true GCD is {k}."
     if prediction == rule:
         return as_the_rules_say(found, k, rule)
     if prediction == k:
@@ -32,7 +34,7 @@ def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
         label = found.model.label(k)
         return (f"The GCD {k} lies in the class of {label}, the largest label in E that divides a and b, and pairs of that "
                 f"class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
-    if not any(k % d == 0 for d in found.model.labels):
+    if rule is None or not any(k % d == 0 for d in found.model.labels):
         return (f"No element of D divides a and b, so the model gives the answer it has for coprime pairs, {shown(rule)}"
                 + ("." if rule == k else f"; the true GCD is {k}."))
     start = f"a and b are both divisible by {rule}, the largest element of D that divides them"
@@ -40,7 +42,7 @@ def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
         start = "Of the elements of D only 1 divides both a and b"
     if rule == k:
         return f"{start}, and it is their GCD."
-    return f"{start}; the true GCD is {k}, but {missing(found, k)}."
+    return f"{start}; the true GCD is {k}, but {missing(found, k, rule)}."
 
 
 def what_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
@@ -50,20 +52,43 @@ def what_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
     return f"The largest element of {known} that divides a and b is {found.model.label(k)}, so the rules say {shown(rule)}"
 
 
-def missing(found: Explanation, k: int) -> str:
-    """Which prime powers of k are not in D."""
-    known = learned_prime_powers(found.correct)
+def missing(found: Explanation, k: int, answer: int) -> str:
+    """What D lacks of k, so that its largest divisor in D is only `answer`.
+
+    For each prime, the highest power that any divisor of k in D has. Their product is `answer`, or is said not to be in D.
+    """
+    divisors = [d for d in found.correct if k % d == 0]
+    reached: dict[int, int] = {}
     parts: list[str] = []
     for p, exponent in prime_factors(k).items():
-        have, need = known.get(p, 1), p**exponent
-        if have < need:
-            parts.append(f"{p} is not learned yet" if have == 1 else
-                         f"of {need} only {have} is learned")
-    if parts:
-        return " and ".join(parts)
+        need = p**exponent
+        have = reached[p] = max(gcd(d, need) for d in divisors)
+        if have == 1:
+            parts.append(f"{p} is not learned yet")
+        elif have < need:
+            parts.append(f"of {need} only {have} is learned{only_within(found, divisors, have)}")
+    together = prod(reached.values())
+    if together != answer:
+        parts.append(lacking(found, together))
+    return " and ".join(parts)
+
+
+def only_within(found: Explanation, divisors: list[int], power: int) -> str:
+    """For a prime power that D has in a product but not by itself: where, and how far it is."""
+    if power in found.correct:
+        return ""
+    within = next(d for d in divisors if d % power == 0)
+    own = found.shares.get(power)
+    far = "" if own is None else f": {100 * own.get(power, 0.0):.0f} % of the pairs with GCD {power} are answered {power}"
+    return f" (within {within}; {power} itself is not in D yet{far})"
+
+
+def lacking(found: Explanation, k: int) -> str:
     if k > TESTED_GCDS:
         return f"D is only measured up to {TESTED_GCDS}"
-    return f"{k} itself is not in D, although its prime powers are"
+    if all(q in found.correct for q in components(k)):
+        return f"{k} itself is not in D, although its prime powers are"
+    return f"{k} itself is not in D"
 
 
 def on_the_way(found: Explanation, k: int) -> str:

@@ -4,13 +4,13 @@ R and G (they differ only in whether a learned prime does not divide the base): 
 products of the learned prime powers; f(k) is the largest element of D that divides k. U (uniform outcomes): the k fall
 into classes of multiples, each predicted the same, by one of its elements.
 
-A k whose predictions move from the rule's answer towards a larger known divisor is *being learned*; it is listed as such,
-not as a breach.
+A k whose predictions move from the rule's answer towards a larger known divisor is *being learned*. Where it breaks a rule
+it is listed as excused, not as an exception. An answer that is no integer obeys no rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -20,11 +20,11 @@ import numpy as np
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.encoding import Integers, Mask
 
 
 def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """The Wilson score interval of a share, at 95 % unless told."""
+    """The Wilson score interval of a share, at 95 % by default."""
     if n == 0:
         return 0.0, 1.0
     p = successes / n
@@ -57,6 +57,10 @@ class RuleModel:
         found = largest_divisor(self.labels, k)
         return self.fallback if found is None else self.answers[found]
 
+    def agrees(self, gcds: Integers, predictions: Integers) -> Mask:
+        """Where a prediction is the rules' answer. One that is no integer never is, whatever f(1) is."""
+        return np.asarray((self.answers_to(gcds) == predictions) & (predictions != UNREADABLE))
+
     def answers_to(self, gcds: Integers) -> Integers:
         """The answers to many GCD at once."""
         found = np.full(len(gcds), self.fallback, dtype=np.int64)
@@ -67,19 +71,31 @@ class RuleModel:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: whether it holds, the share of k that obey it, and every k that does not."""
+    """One rule: the share of k that do not break it, every k that does, and those that only do because of a prime power
+    that is being learned. `judged` counts the k that were tested and are not excused."""
 
-    holds: bool
     share: float
+    judged: int
     exceptions: list[dict[str, Any]] = field(default_factory=list)
+    excused: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, exceptions: list[dict[str, Any]], tested: int, broken: int | None = None) -> Rule:
-        """`broken` k of those tested break it; as many as there are exceptions, unless told."""
-        return cls(not exceptions, 1 - (len(exceptions) if broken is None else broken) / max(tested, 1), exceptions)
+    def of(cls, breaches: list[dict[str, Any]], tested: int, excused: Container[int] = (),
+           broken: int | None = None) -> Rule:
+        """`breaches` by some of the `tested` k. `broken` is how many k the exceptions stand for, if not one each."""
+        pardoned = [breach for breach in breaches if breach["k"] in excused]
+        exceptions = [breach for breach in breaches if breach["k"] not in excused]
+        count = len(exceptions) if broken is None else broken
+        return cls(1 - count / tested if tested else 0.0, tested - len(pardoned), exceptions, pardoned)
+
+    @property
+    def holds(self) -> bool:
+        """Some k was judged, and none is an exception."""
+        return self.judged > 0 and not self.exceptions
 
     def to_json(self) -> dict[str, Any]:
-        return {"holds": self.holds, "share": self.share, "exceptions": self.exceptions}
+        return {"holds": self.holds, "share": self.share, "judged": self.judged, "exceptions": self.exceptions,
+                "excused": self.excused}
 
 
 def mode(shares: dict[int, float]) -> int:
@@ -93,9 +109,9 @@ def readable(value: int) -> int | None:
 
 
 def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
-    """The rule model of D."""
+    """The rule model of D; it has no answer where nothing in D divides k and f(1) was not measured."""
     known = tuple(sorted(correct))
-    return RuleModel(known, {d: d for d in known}, mode(shares[1]) if 1 in shares else 1)
+    return RuleModel(known, {d: d for d in known}, mode(shares[1]) if 1 in shares else UNREADABLE)
 
 
 @dataclass(frozen=True)
@@ -132,11 +148,11 @@ def find_transition(shares: Shares, pairs: dict[int, int], model: RuleModel, thr
 def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
                         excused: frozenset[int]) -> Rule:
     """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
-    chance (its 95 % interval lies below)."""
-    exceptions = [{"k": k, "prediction": readable(mode(s)), "frequency": s[mode(s)], "values": hesitation(s)}
-                  for k, s in shares.items()
-                  if wilson(round(s[mode(s)] * pairs[k]), pairs[k])[1] < threshold and k not in excused]
-    return Rule.of(exceptions, len(shares))
+    chance (its 95 % interval lies below), or f(k) is no integer."""
+    breaches = [{"k": k, "prediction": readable(mode(s)), "frequency": s[mode(s)], "values": hesitation(s)}
+                for k, s in shares.items()
+                if mode(s) == UNREADABLE or wilson(round(s[mode(s)] * pairs[k]), pairs[k])[1] < threshold]
+    return Rule.of(breaches, len(shares), excused)
 
 
 def hesitation(shares: dict[int, float], least: float = 0.05) -> int:
@@ -148,22 +164,23 @@ def check_products(known: Iterable[int], tested: Iterable[int], transition: Tran
     """The set is all products of its prime powers, as far as they are tested."""
     have, could = set(known), set(tested)
     expected = products(learned_prime_powers(have), max(could, default=1)) & could
-    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have - transition.learning)]
-    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected - transition.reachable)]
-    return Rule.of(missing + unexpected, max(len(could), 1))
+    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have)]
+    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected)]
+    excused = (transition.learning - have) | (transition.reachable & have)
+    return Rule.of(missing + unexpected, len(could), excused)
 
 
 def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int]) -> Rule:
-    """f(k) is what the rule model answers."""
-    exceptions = [{"k": k, "prediction": readable(mode(s)), "expected": readable(model.answer(k)), "frequency": s[mode(s)]}
-                  for k, s in shares.items() if mode(s) != model.answer(k) and k not in excused]
-    return Rule.of(exceptions, len(shares))
+    """f(k) is what the rule model answers, and an integer."""
+    breaches = [{"k": k, "prediction": readable(mode(s)), "expected": readable(model.answer(k)), "frequency": s[mode(s)]}
+                for k, s in shares.items() if mode(s) == UNREADABLE or mode(s) != model.answer(k)]
+    return Rule.of(breaches, len(shares), excused)
 
 
 def class_model(classes: list[Class]) -> RuleModel:
     """The rule model of E: every k is predicted as its class is."""
     labels = tuple(c.label for c in classes)
-    return RuleModel(labels, {c.label: c.prediction for c in classes}, classes[0].prediction if classes else 1)
+    return RuleModel(labels, {c.label: c.prediction for c in classes}, classes[0].prediction if classes else UNREADABLE)
 
 
 def check_classes(shares: Shares, classes: list[Class], model: RuleModel) -> Rule:
@@ -180,14 +197,15 @@ def check_classes(shares: Shares, classes: list[Class], model: RuleModel) -> Rul
         if value <= 0 or value % c.label or model.label(value) != c.label:
             exceptions.append({"k": c.label, "why": "predicted by no element of its class", "prediction": readable(value)})
             broken.update(c.members)
-    return Rule.of(exceptions, len(shares), len(broken))
+    return Rule.of(exceptions, len(shares), broken=len(broken))
 
 
 def check_mostly_deterministic(classes: list[Class], tested: int, threshold: float) -> Rule:
     """A class is predicted by one value, or in rare cases (at most half of the classes) by two or three."""
     split = [c for c in classes if c.shares[c.prediction] < threshold]
     rare = len(split) <= max(1, len(classes) // 2)
-    broken = [c for c in split if not rare or sum(list(c.shares.values())[:3]) < threshold]
+    broken = [c for c in classes if c.prediction == UNREADABLE
+              or (c in split and (not rare or sum(list(c.shares.values())[:3]) < threshold))]
     exceptions = [{"k": c.label, "prediction": readable(c.prediction), "frequency": c.shares[c.prediction],
                    "values": c.values} for c in broken]
-    return Rule.of(exceptions, tested, sum(len(c.members) for c in broken))
+    return Rule.of(exceptions, tested, broken=sum(len(c.members) for c in broken))

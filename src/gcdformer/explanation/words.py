@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
-from gcdformer.explanation.sieve import prime_power, products
+from gcdformer.explanation.sieve import components, prime_power, products
 
 FORMS = {
     "R": "products of primes of the base",
@@ -27,14 +28,66 @@ U_RULES = {
 }
 
 
+SHOWN = 12
+"""Integers that a sentence lists before it only counts them."""
+
+
 def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
-    """Each rule of the explanation with what it says."""
+    """Each rule of the explanation with what it says, and how it stands where it neither plainly holds nor is broken."""
     words = U_RULES if found.form == "U" else RULES
-    return [(words[name], rule) for name, rule in found.rules.items()]
+    return [(words[name] + standing(found, rule), rule) for name, rule in found.rules.items()]
+
+
+def rule_mark(rule: Rule) -> str:
+    """`yes` it holds, `wait` it holds but for k being learned, `no` it has exceptions, `none` it was not judged."""
+    if not rule.judged:
+        return "none"
+    return "no" if rule.exceptions else "wait" if rule.excused else "yes"
+
+
+def standing(found: Explanation, rule: Rule) -> str:
+    mark = rule_mark(rule)
+    if mark == "none":
+        return ": not judged, " + ("every k is being learned" if rule.excused else "no k was tested often enough")
+    if mark != "wait":
+        return ""
+    early = [one["k"] for one in rule.excused if one.get("why") == "unexpected"]
+    late = [one["k"] for one in rule.excused if one.get("why") != "unexpected"]
+    parts = [numbers(late, SHOWN)] if late else []
+    if early:
+        missing = sorted({q for k in early for q in components(k) if q not in found.correct})
+        parts.append(f"{numbers(early, SHOWN)} {'are' if len(early) > 1 else 'is'} in D before {numbers(missing)}")
+    return f": holds but for {len(rule.excused)} being learned ({'; '.join(parts)})"
+
+
+def numbers(values: Iterable[int], most: int | None = None) -> str:
+    """Integers with commas between; if there are more than `most`, the first of them and how many there are."""
+    shown = list(values)
+    if most is None or len(shown) <= most:
+        return ", ".join(map(str, shown))
+    return ", ".join(map(str, shown[:most])) + f" … {len(shown)} in all"
+
+
+def unreadable_text(found: Explanation) -> str:
+    """How many answers of each table were no integer."""
+    return ", ".join(f"{count:,} of {found.fidelity[name].n:,} {'' if name == 'pairs' else name + ' '}pairs"
+                     for name, count in found.unreadable.items())
+
+
+def shown_value(value: int | None) -> str:
+    return "unreadable" if value is None else str(value)
+
+
+def counterexample_text(one: dict[str, Any]) -> str:
+    """A pair against the rules, in a few words."""
+    instead = "no rule says so" if one["rule"] is None else f"not {one['rule']}"
+    return f"({one['a']}, {one['b']}) -> {shown_value(one['prediction'])}, {instead}"
 
 
 def exception_text(one: dict[str, Any]) -> str:
     """An exception to a rule, in a few words."""
+    if one.get("prediction", 0) is None:
+        return f"f({one['k']}) is unreadable"
     if "expected" in one and "prediction" in one:
         return f"f({one['k']}) = {one['prediction']}, not {one['expected']}"
     if "frequency" in one:

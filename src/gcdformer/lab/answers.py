@@ -180,6 +180,7 @@ class ExceptionToRule(Answer):
 class RuleView(Answer):
     says: str
     holds: bool
+    mark: Literal["yes", "wait", "no", "none"] = Field(description="wait: holds but for k being learned; none: not judged")
     share: float
     exceptions: list[ExceptionToRule]
 

@@ -12,7 +12,7 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.rules import mode, readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_words
+from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_mark, rule_words
 from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
@@ -87,7 +87,7 @@ def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> dict[str, Any]
             "prime_powers": prime_power_view(found),
             "f": k_views(found),
             "cells": heat_cells(tables["stratified"]),
-            "rules": [{"says": says, "holds": rule.holds, "share": rule.share,
+            "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
                        "exceptions": [{"k": one["k"], "text": exception_text(one)} for one in rule.exceptions]}
                       for says, rule in rule_words(found)],
             "fidelity": {name: one.to_json() for name, one in found.fidelity.items()},

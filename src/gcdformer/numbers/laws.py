@@ -1,8 +1,9 @@
 """The laws that operands and GCD are drawn from, each with its exact probabilities.
 
 An operand law draws integers from 1..N. A pair law draws (a, b) from 1..M, either independently (`natural`) or
-GCD first: k from 1..K with P(k) ~ k^-alpha, and a focus that grows and fades in the course of a training; then
-coprime a, b from the operand law on 1..(M div k) by rejection, times k. Randomness is passed in as a numpy generator.
+GCD first: k from 1..K with P(k) ~ k^-alpha, and a focus that grows and fades in the course of a training, or with the
+weights of a file; then coprime a, b from the operand law on 1..(M div k) by rejection, times k. Randomness is passed in as
+a numpy generator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from gcdformer.config import DataSection
 from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.weights import read_weights
 
 Probabilities = npt.NDArray[np.float64]
 
@@ -116,11 +118,48 @@ def fast_gcd(a: Integers, b: Integers) -> npt.NDArray[np.signedinteger]:
 
 
 @dataclass(frozen=True)
-class ChosenGcd(PairLaw):
-    """The GCD k is drawn first, with P(k) ~ k^-alpha on 1..max_gcd; a share of them are multiples of integers in focus."""
+class GcdFirst(PairLaw):
+    """The GCD k is drawn first, then a pair that has it."""
 
     operands: OperandLaw
     maximum: int
+
+    @property
+    @abstractmethod
+    def outcome_probabilities(self) -> Probabilities:
+        """P(1), ..., P(K)."""
+
+    @cached_property
+    def cumulative(self) -> Probabilities:
+        return np.cumsum(self.outcome_probabilities)
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
+        a, b, _ = self.draw_with_gcd(rng, count)
+        return a, b
+
+    def draw_with_gcd(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers, Integers]:
+        k = 1 + np.searchsorted(self.cumulative, rng.random(count), side="right").astype(np.int64)
+        np.minimum(k, len(self.cumulative), out=k)
+        a, b = coprime_pairs(rng, self.operands, self.maximum // k)
+        return a * k, b * k, k
+
+
+@dataclass(frozen=True)
+class WeightedGcd(GcdFirst):
+    """P(k) ~ the weight of k in a file, which is read when the first pair is drawn: a trained model needs no weights."""
+
+    weights_file: str
+
+    @cached_property
+    def outcome_probabilities(self) -> Probabilities:
+        """P(1), ..., P(K), where K is the largest k of the file."""
+        return read_weights(self.weights_file, self.maximum)[0]
+
+
+@dataclass(frozen=True)
+class ChosenGcd(GcdFirst):
+    """P(k) ~ k^-alpha on 1..max_gcd; a share of the GCD are multiples of integers in focus."""
+
     max_gcd: int
     alpha: float
     focus: tuple[int, ...] = ()
@@ -137,20 +176,6 @@ class ChosenGcd(PairLaw):
             alike = np.mean(multiples / multiples.sum(axis=1, keepdims=True), axis=0)
             weights = (1 - self.focus_share) * weights + self.focus_share * alike
         return np.asarray(weights)
-
-    @cached_property
-    def cumulative(self) -> Probabilities:
-        return np.cumsum(self.outcome_probabilities)
-
-    def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
-        a, b, _ = self.draw_with_gcd(rng, count)
-        return a, b
-
-    def draw_with_gcd(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers, Integers]:
-        k = 1 + np.searchsorted(self.cumulative, rng.random(count), side="right").astype(np.int64)
-        np.minimum(k, self.max_gcd, out=k)
-        a, b = coprime_pairs(rng, self.operands, self.maximum // k)
-        return a * k, b * k, k
 
 
 @dataclass(frozen=True)
@@ -174,6 +199,8 @@ def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
     natural = NaturalPairs(operands, maximum)
     if data.outcomes == "natural":
         return natural
+    if data.weights_file is not None:
+        return WeightedGcd(operands, maximum, data.weights_file)
     max_gcd = data.largest_gcd(maximum)
     if data.outcomes == "mixture":
         share = DEFAULT_MIXTURE_SHARE if data.mixture_share is None else data.mixture_share

@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     WEIGHTS = 6
     CHECKS = 7
     FILE_ORDER = 8
+    QUESTIONS = 9
 
 
 def block_generator(seed: int, purpose: Purpose, block: int, epoch: int = 0) -> np.random.Generator:

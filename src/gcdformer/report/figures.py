@@ -88,7 +88,7 @@ def mark_events(axis: Axes, events: Timeline) -> None:
 
 
 def raster(lines: Lines) -> Figure:
-    """D over time: a row for each k, a column for each epoch; dark where k is correct, light where f(k) = k only."""
+    """D over time: a row for each k, a column for each epoch; dark where k is correct, light where it is being learned."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         epochs = [line["epoch"] for line in lines]
         picture = np.zeros((100, len(lines)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.words import FORMS, rule_words
+from gcdformer.explanation.words import FORMS, rule_mark, rule_words
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
@@ -23,6 +23,8 @@ ONNX = """
 
 `model.onnx` takes `inputs` (rows of tokens, padded with 0) and `outputs` (the tokens so far, the first of them 1) and gives
 `logits` for the token after each; the words of the tokens are `vocabulary` in config.json, 2 ends an answer."""
+
+HOLDS = {"yes": "yes", "wait": "yes, but for k being learned", "no": "no", "none": "not judged"}
 
 
 def model_card(run: Run, checkpoint: str, step: int, *, onnx: bool) -> str:
@@ -53,7 +55,7 @@ def explained(found: Explanation, epoch: int) -> list[str]:
              f"Form {found.form}: {FORMS[found.form]}; {found.why}.", "",
              f"{found.verdict[:1].upper()}{found.verdict[1:]}.", "",
              "| rule | holds | share of k | exceptions |", "|---|---|---|---|"]
-    lines += [f"| {words} | {'yes' if rule.holds else 'no'} | {rule.share:.2f} | {len(rule.exceptions)} |"
+    lines += [f"| {words} | {HOLDS[rule_mark(rule)]} | {rule.share:.2f} | {len(rule.exceptions)} |"
               for words, rule in rule_words(found)]
     lines += ["", "## Scores", "", f"Accuracy {found.measured_accuracy:.2f} % measured, {found.predicted_accuracy:.2f} % "
               "if the rules were followed exactly."]

@@ -1,4 +1,4 @@
-"""`explain`: a prediction table, a run, or any function predict(a, b), in one call."""
+"""`explain`: a prediction table, a run, or any function predict(a, b), in one call; and which epoch is certified."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ from gcdformer.runs.run import Run
 
 LARGEST_EXHAUSTIVE = 5000
 CHUNK = 250_000
+DEFAULT_MAXIMUM = 1_000_000
+
+Done = Callable[[int], None]
+"""Called with how much is done so far."""
 
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
-            maximum: int = 1_000_000, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
+            maximum: int | None = None, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
             seed: int = 0, exhaustive: bool = False) -> Explanation:
     """Which rules a model follows, how well, and every exception.
 
     `target` is a run (or its folder), a prediction table or a CSV file of a, b, prediction with its base, or any function
     predict(a, b) with its base: it is called with two arrays if it takes them, else pair by pair; None and NaN count as
-    unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum, or on all pairs if
-    `exhaustive`. A run has its own base, maximum and threshold.
+    unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum (a million by default),
+    or on all pairs if `exhaustive`. A run has its own base and threshold, and its own maximum unless it is tried on all
+    pairs of fewer integers.
     """
     if isinstance(target, str | Path):
         is_table = Path(target).suffix.lower() == ".csv"
@@ -38,31 +43,59 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     if isinstance(target, Run):
         if base not in (None, target.config.task.base):
             raise UserError(f"base: the run's is {target.config.task.base}, not {base}")
-        return explain_run(target, checkpoint, exhaustive=exhaustive)
+        if maximum not in (None, target.config.task.maximum) and not exhaustive:
+            raise UserError("maximum: a run was tested up to its own; another needs exhaustive")
+        return explain_all_of_run(target, checkpoint, maximum) if exhaustive else explain_run(target, checkpoint)
     if base is None:
         raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
     if isinstance(target, PredictionTable):
         return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=30)
-    predict = on_arrays(target)
+    predict, largest = on_arrays(target), maximum or DEFAULT_MAXIMUM
     if exhaustive:
-        return explain_all_pairs(predict, base, maximum, threshold)
+        return explain_all_pairs(predict, base, largest, threshold)
     tables = {}
     for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
                                 ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
-        drawn = draw(maximum, pairs, block_generator(seed, purpose, 0))
+        drawn = draw(largest, pairs, block_generator(seed, purpose, 0))
         tables[name] = PredictionTable.of(drawn[:, 0], drawn[:, 1], predict(drawn[:, 0], drawn[:, 1]))
-    return explain_tables(tables, base=base, maximum=maximum, threshold=threshold)
+    return explain_tables(tables, base=base, maximum=largest, threshold=threshold)
 
 
-def explain_run(run: Run, checkpoint: str | int = "last", *, exhaustive: bool = False,
-                on_chunk: Callable[[int], None] = lambda done: None) -> Explanation:
-    """A run's epoch from its saved tables; or, if `exhaustive`, its checkpoint's model on all pairs."""
-    base, maximum, threshold = run.config.task.base, run.config.task.maximum, run.config.evaluation.threshold
-    if exhaustive:
-        run.require_gcd()
-        return explain_all_pairs(run.predictor(checkpoint).predict, base, maximum, threshold, on_chunk)
-    return explain_tables(run.prediction_tables(checkpoint), base=base, maximum=tested_maximum(run.config),
-                          threshold=threshold)
+def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
+    """A run's epoch, from its saved tables."""
+    return explain_evaluation(run.config, run.prediction_tables(checkpoint))
+
+
+def explain_evaluation(config: Config, tables: dict[str, PredictionTable]) -> Explanation:
+    """The tables of one evaluation of a run."""
+    return explain_tables(tables, base=config.task.base, maximum=tested_maximum(config),
+                          threshold=config.evaluation.threshold)
+
+
+def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | None = None,
+                       on_chunk: Done = lambda done: None) -> Explanation:
+    """A checkpoint's model on all pairs of 1..maximum, the run's own M if it is not given."""
+    run.require_gcd()
+    task, largest = run.config.task, run.config.task.maximum if maximum is None else maximum
+    if not 1 <= largest <= task.maximum:
+        raise UserError(f"max: this run's integers are 1..{task.maximum}, so max is one of them, got {largest}")
+    require_few(largest)
+    threshold = run.config.evaluation.threshold
+    return explain_all_pairs(run.predictor(checkpoint).predict, task.base, largest, threshold, on_chunk)
+
+
+def certified_epoch(run: Run, before: int | None = None, on_epoch: Done = lambda done: None) -> int | None:
+    """The last epoch (before this one) whose tables give a certificate; None if there is none.
+
+    Lines that were written with `certified: false` are believed; the tables decide about all others.
+    """
+    run.require_gcd()
+    for count, line in enumerate(reversed(run.metrics), 1):
+        epoch = int(line["epoch"])
+        if (before is None or epoch < before) and line.get("certified", True) and explain_run(run, epoch).certified:
+            return epoch
+        on_epoch(count)
+    return None
 
 
 def tested_maximum(config: Config) -> int | None:
@@ -70,11 +103,15 @@ def tested_maximum(config: Config) -> int | None:
     return config.task.maximum if config.evaluation.test_file is None else None
 
 
-def explain_all_pairs(predict: Callable[[Integers, Integers], Integers], base: int, maximum: int, threshold: float,
-                      on_chunk: Callable[[int], None] = lambda done: None) -> Explanation:
-    """A certificate by enumeration: every pair of 1..M is tried."""
+def require_few(maximum: int) -> None:
     if maximum > LARGEST_EXHAUSTIVE:
-        raise UserError(f"exhaustive: all pairs of 1..{maximum} are too many; it is for max up to {LARGEST_EXHAUSTIVE}")
+        raise UserError(f"exhaustive: all pairs of 1..{maximum} are too many; give max up to {LARGEST_EXHAUSTIVE}")
+
+
+def explain_all_pairs(predict: Callable[[Integers, Integers], Integers], base: int, maximum: int, threshold: float,
+                      on_chunk: Done = lambda done: None) -> Explanation:
+    """A certificate by enumeration: every pair of 1..M is tried."""
+    require_few(maximum)
     predictions = np.empty(maximum * maximum, dtype=np.int64)
     every = np.arange(maximum * maximum, dtype=np.int64)
     a, b = every // maximum + 1, every % maximum + 1

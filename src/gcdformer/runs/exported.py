@@ -59,6 +59,8 @@ def described(config: Config, problem: Problem, step: int) -> dict[str, Any]:
     for section, field in (("data", "train_file"), ("evaluation", "test_file")):
         name = tree[section][field]
         tree[section][field] = Path(name).name if name is not None and config.task.task == FILE_TASK else None
+    if config.data.weights_file is not None:
+        tree["data"]["weights_file"] = Path(config.data.weights_file).name
     tree["training"]["init_from"] = None
     vocabulary = problem.vocabulary
     return {"model_type": MODEL_TYPE, "architectures": [config.model.family], "torch_dtype": "float32",

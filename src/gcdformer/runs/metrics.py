@@ -35,6 +35,7 @@ class LineFields(BaseModel):
     correct: list[int] = []
     D: list[int] = []
     being_learned: list[int] = []
+    certified: bool = False
     events: dict[str, list[int]] = {}
     predictions_sha256: str = ""
 

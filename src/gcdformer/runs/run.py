@@ -6,15 +6,14 @@ import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, overload
 
 from gcdformer.data import Problem, Stream
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import task_digest
@@ -41,7 +40,17 @@ class Run:
         return self.folder.path
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
+        """One line: the folder, what was trained, how far it has come."""
+        task, model = self.config.task, self.config.model
+        try:
+            lines = self.metrics
+        except DamagedFile:
+            state = "its metrics are damaged"
+        else:
+            state = f"{len(lines)} epochs, accuracy {lines[-1]['accuracy']:.2f} %" if lines else "no epoch evaluated"
+            if lines and "n_correct" in lines[-1]:
+                state += f", {lines[-1]['n_correct']} correct GCD"
+        return f"Run({str(self.path)!r}: {task.task} in base {task.base}, {model.family}, {state})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -56,12 +65,18 @@ class Run:
     def stream(self) -> Stream:
         """The training examples, by number."""
         self.require_same_file("train_file", self.config.data.train_file)
+        self.require_same_weights(self.config.data.weights_file)
         return Stream.of(self.config, self.problem)
 
     def require_same_file(self, field: str, name: str | None) -> None:
         """Refuse a file of examples that is not the one this run was started with."""
         if name is not None and read_examples(name, self.problem, field).sha256 != self.made_by.get(f"{field}_sha256"):
             raise UserError(f"{field}: {name} has changed since {self.path} was started")
+
+    def require_same_weights(self, name: str | None) -> None:
+        """Refuse a file of weights that is not the one this run was started with."""
+        if name is not None and read_weights(name, self.config.task.maximum)[1] != self.made_by.get("weights_file_sha256"):
+            raise UserError(f"weights_file: {name} has changed since {self.path} was started")
 
     @property
     def metrics(self) -> list[Line]:
@@ -77,7 +92,8 @@ class Run:
         return pandas.DataFrame(self.metrics)
 
     def epoch(self, checkpoint: str = "last") -> int:
-        """The evaluated epoch that `best`, `last` or a number means."""
+        """The evaluated epoch that `best`, `last`, `certified` or a number means; `certified` is the last one whose tables
+        give a certificate."""
         lines = self.metrics
         best = best_line(lines)
         if best is None:
@@ -86,6 +102,12 @@ class Run:
             return int(best["epoch"])
         if checkpoint == "last":
             return int(lines[-1]["epoch"])
+        if checkpoint == "certified":
+            from gcdformer.runs.explain import certified_epoch
+            certified = certified_epoch(self)
+            if certified is None:
+                raise UserError(f"checkpoint certified: no epoch of {self.path} is certified; take best, last or an epoch")
+            return certified
         return parse_epoch(checkpoint)
 
     def prediction_tables(self, checkpoint: str | int = "last") -> dict[str, PredictionTable]:
@@ -103,8 +125,8 @@ class Run:
             raise UserError(f"{self.path}: prediction tables are for task 'gcd', not '{self.config.task.task}'")
 
     def checkpoint_step(self, checkpoint: str = "last") -> int:
-        """The step of the checkpoint that `best`, `last` or an epoch means; for `last`, damaged ones are named
-        in a warning and passed over."""
+        """The step of the checkpoint that `best`, `last`, `certified` or an epoch means; for `last`, damaged ones are
+        named in a warning and passed over."""
         from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
         steps = checkpoint_steps(self.path)
         if not steps:
@@ -122,10 +144,12 @@ class Run:
                 return step
             raise DamagedFile(problems[0])
         per_epoch = self.config.training.steps_per_epoch
-        step = self.epoch(checkpoint) * per_epoch
+        epoch = self.epoch(checkpoint)
+        step = epoch * per_epoch
         if step not in steps:
             kept = ", ".join(str(s // per_epoch) for s in steps if s % per_epoch == 0) or "none"
-            raise UserError(f"checkpoint {checkpoint}: its weights are not kept; epochs with weights: {kept}")
+            name = checkpoint if checkpoint == str(epoch) else f"{checkpoint} (epoch {epoch})"
+            raise UserError(f"checkpoint {name}: its weights are not kept; epochs with weights: {kept}")
         return step
 
     def predictor(self, checkpoint: str | int = "last", *, device: str = "cpu", beam: int = 1) -> Predictor:
@@ -147,19 +171,19 @@ class Run:
     def _last_predictor(self) -> Predictor:
         return self.predictor()
 
-    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers) -> Integers:
-        """Predictions of the last checkpoint for arrays of operands; `UNREADABLE` where they are no integer."""
-        if self.problem.task.inputs != 2 or self.problem.task.outputs != 1:
-            raise UserError("predict(a, b) is for tasks with two operands and one answer, "
-                            f"not '{self.config.task.task}': use predictor().answers(questions)")
-        first, second = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
-        self.problem.check_questions(np.stack([first, second]))
-        return self._last_predictor.predict(first, second)
+    @overload
+    def predict(self, a: int, b: int) -> int: ...
+    @overload
+    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers) -> Integers: ...
+    def predict(self, a: Any, b: Any) -> Any:
+        """Predictions of the last checkpoint: an integer for two integers, an array for two lists or arrays of one length.
+        `UNREADABLE` where the answer is no integer; a `UserError` for operands that are no integers of 1..M."""
+        return self._last_predictor.predict(a, b)
 
 
 def parse_epoch(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise UserError(f"checkpoint: 'best', 'last' or the number of an epoch, got '{text}'")
+        raise UserError(f"checkpoint: 'best', 'last', 'certified' or the number of an epoch, got '{text}'")
     return int(text)
 
 

@@ -20,6 +20,7 @@ from gcdformer.evaluation import score
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.models import build_model
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, check_weights, load_weights, save_checkpoint
+from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line
 from gcdformer.runs.run import Run
@@ -50,7 +51,7 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
         step = config.training.steps_per_epoch
         scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
         line: Line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss,
-                      "test_loss": loss, **score_line(scores, []),
+                      "test_loss": loss, **score_line(scores, explain_evaluation(config, tables), []),
                       "predictions_sha256": folder.write_predictions(1, tables), "seconds": perf_counter() - began,
                       "throughput": None}
         save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, line["seconds"])))

@@ -18,8 +18,10 @@ from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
 from gcdformer.training.device import chosen_threads
@@ -137,7 +139,7 @@ class Trainer:
         scores = None
         if tables:
             scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
-            line |= score_line(scores, before["D"])
+            line |= score_line(scores, explain_evaluation(self.config, tables), before["D"])
             line["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
@@ -152,14 +154,16 @@ class Trainer:
         return self.state, line
 
     def save(self) -> None:
-        """Write a checkpoint; keep the newest ones and the best."""
+        """Write a checkpoint; keep the newest ones, the best, and the last whose evaluation gave a certificate."""
         if not self.ranks.first:
             return
         model = self.learner.model
         tensors = self.learner.engine.optimizer_tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
         best = best_line(self.lines)
-        prune_checkpoints(self.folder.path, self.config.machine.keep_checkpoints, {best["step"]} if best else set())
+        certified = [line["step"] for line in self.lines if line.get("certified")]
+        prune_checkpoints(self.folder.path, self.config.machine.keep_checkpoints,
+                          {*certified[-1:], *([best["step"]] if best else [])})
         self._saved_at = perf_counter()
 
     def tick(self) -> None:
@@ -169,7 +173,7 @@ class Trainer:
         self._clock = now
 
 
-def score_line(scores: Scores, before: list[int]) -> Line:
+def score_line(scores: Scores, found: Explanation, before: list[int]) -> Line:
     """What a line of metrics says about the GCD."""
     correct = scores.correct
     return {
@@ -179,6 +183,7 @@ def score_line(scores: Scores, before: list[int]) -> Line:
         "n_modal": len(scores.modal),
         "correct": correct,
         "D": correct,
-        "being_learned": scores.being_learned,
+        "being_learned": found.being_learned,
+        "certified": found.certified,
         "events": {"entered": sorted(set(correct) - set(before)), "left": sorted(set(before) - set(correct))},
     }

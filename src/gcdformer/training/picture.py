@@ -22,7 +22,7 @@ INK = {CORRECT: "#16794c", LEARNING: "#8a6100", OTHER: "#5b6470"}
 
 
 def grid_picture(scores: Scores) -> npt.NDArray[np.uint8]:
-    """(height, width, 3): for each k tested its f(k), green if k is correct, yellow if it is being learned."""
+    """(height, width, 3): for each k tested its f(k), green if k is correct, yellow if f(k) = k, but not often enough."""
     last = max(scores.by_gcd)
     down = -(-last // ACROSS)
     figure = Figure(figsize=(6.0, 0.55 * down + 0.4), dpi=80, facecolor="white")
@@ -32,7 +32,7 @@ def grid_picture(scores: Scores) -> npt.NDArray[np.uint8]:
     axis.set_ylim(down, -0.6)
     axis.axis("off")
     axis.text(0, -0.25, f"f(k): {len(scores.correct)} correct, accuracy {scores.accuracy:.1f} %", fontsize=10, va="center")
-    correct, learning = set(scores.correct), set(scores.being_learned)
+    correct, learning = set(scores.correct), set(scores.modal_only)
     for k, one in scores.by_gcd.items():
         row, column = divmod(k - 1, ACROSS)
         colour = CORRECT if k in correct else LEARNING if k in learning else OTHER

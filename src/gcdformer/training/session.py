@@ -21,6 +21,7 @@ from gcdformer.data.testsets import test_sets
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.models import Seq2Seq, build_model
+from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.checkpoint import (
     Checkpoint,
     check_weights,
@@ -45,7 +46,7 @@ from gcdformer.training.signals import StopRequest
 from gcdformer.training.trackers import check_trackers, tracked
 from gcdformer.training.view import View
 
-FILE_FIELDS = ("train_file", "test_file")
+FILE_FIELDS = ("train_file", "test_file", "weights_file")
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,10 @@ def held_by_first(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
 
 
 def read_files(config: Config, problem: Problem, view: View) -> dict[str, str]:
-    """Read the files of examples, once for the session; the SHA-256 of each, by the name it has in the run's folder."""
+    """Read the files that the examples come from, once for the session; the SHA-256 of each, by its name in the folder."""
     digests = {}
+    if config.data.weights_file is not None:
+        digests["weights_file_sha256"] = read_weights(config.data.weights_file, config.task.maximum)[1]
     for field, name in example_files(config).items():
         with view.reading(name) as told:
             digests[f"{field}_sha256"] = read_examples(name, problem, field, told).sha256
@@ -174,7 +177,8 @@ def agreed_config(folder: RunFolder, wanted: Config, files: dict[str, str]) -> C
                   if made_by.get(f"{field}_sha256") != files.get(f"{field}_sha256")]
     if differing:
         raise UserError(f"out: {folder.path} holds a run with another configuration: {', '.join(differing)}")
-    here = stored.replace(train_file=wanted.data.train_file, test_file=wanted.evaluation.test_file)
+    here = stored.replace(train_file=wanted.data.train_file, test_file=wanted.evaluation.test_file,
+                          weights_file=wanted.data.weights_file)
     return here.model_copy(update={"limits": wanted.limits, "machine": wanted.machine})
 
 

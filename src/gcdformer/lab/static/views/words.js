@@ -124,9 +124,9 @@ export function rulesList(data) {
   const items = data.rules.map((rule) =>
     h(
       "li",
-      { class: rule.holds ? "yes" : "no" },
+      { class: rule.mark === "none" ? "wait" : rule.mark },
       h("span", { text: rule.says }),
-      rule.holds
+      rule.mark !== "no"
         ? null
         : h(
             "details",
