@@ -30,11 +30,18 @@ Contrast = tuple[Experiment, Experiment]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at in a run or a pair: it was as claimed `held` times of `of`. None of none: it does not tell."""
+    """What was looked at in a run or a pair: it was as claimed `held` times of `of`, among them `ties`, in which the two
+    sides came out equal. None of none: it does not tell."""
 
     held: int
     of: int
     told: str
+    ties: int = 0
+
+    @property
+    def decisive(self) -> int:
+        """How many were no ties."""
+        return self.of - self.ties
 
 
 @dataclass(frozen=True)
