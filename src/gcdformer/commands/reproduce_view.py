@@ -110,7 +110,7 @@ def tell_cells(table: dict[str, Any]) -> None:
         for cell in table["cells"]:
             if cell["published"] is None:
                 continue
-            grid.add_row(cell["row"], cell["column"], text(cell["published"]), told(cell),
+            grid.add_row(cell["row"], cell["column"], without_marks(text(cell["published"])), told(cell),
                          "" if cell["difference"] is None else f"{cell['difference']:+g}",
                          "" if cell["minutes"] is None else f"{cell['minutes']:g}",
                          str(len(cell["seeds"]) or ""), cell["run"])
@@ -172,4 +172,4 @@ def to_measure(table: dict[str, Any]) -> list[str]:
 
 
 def told(cell: dict[str, Any]) -> str:
-    return "not measured" if cell["ours"] is None else text(cell["ours"])
+    return "not measured" if cell["ours"] is None else without_marks(text(cell["ours"]))
