@@ -13,11 +13,11 @@ from gcdformer.evaluation import PredictionTable
 from gcdformer.experiments.paper import Experiment, experiments
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
-from gcdformer.experiments.paper.claims import ALL, FEW, MOST, judge
+from gcdformer.experiments.paper.claims import ALL, FEW, MOST, Verdict, judge
 from gcdformer.experiments.paper.entry import Entry, compress, pack
 from gcdformer.experiments.paper.grokking import GROKKED
 from gcdformer.experiments.paper.observations import digits_needed
-from gcdformer.experiments.paper.pairing import AT_THE_END, MOST_UNLIKE
+from gcdformer.experiments.paper.pairing import AT_THE_END, MOST_UNLIKE, Finding, Observation
 from gcdformer.experiments.paper.rational import fraction
 from gcdformer.experiments.paper.scaling import one_layer
 from gcdformer.experiments.paper.uniform import UNI10, UNI10_EPOCHS, UNI_10, UNI_1000
@@ -57,12 +57,36 @@ def test_laws(name: str, plain: Any, better: Any) -> None:
         return [ideal(one(base), known) for base in bases for one, known in ((plain, worse), (better, best))]
     assert verdict(name, *runs(BASES, few, many)) == ("holds", 3, 3)
     assert verdict(name, *runs(BASES, many, few)) == ("does not hold", 0, 3)
-    assert verdict(name, *runs(BASES, many, many)) == ("undecided", 0, 0), "as many tell nothing"
+    assert verdict(name, *runs(BASES, many, many)) == ("undecided", 0, 3), "as many is a tie, and ties decide nothing"
     two = judge(ALL[name], runs(BASES[:2], few, many))
     assert (two.status, two.told) == ("undecided", "2 of 2 pairs of runs, fewer than 3")
     three_of_four = [*runs((30,), many, few), *runs((10, 1000, 2023), few, many)]
     assert verdict(name, *three_of_four) == ("holds", 3, 4) and MOST == 3 / 4
     assert verdict(name, *three_of_four[:-2]) == ("does not hold", 2, 3)
+
+
+@pytest.mark.parametrize(("more", "fewer", "ties", "status"), [
+    (3, 0, 1, "holds"), (9, 0, 3, "holds"), (3, 0, 2, "undecided"), (9, 0, 4, "undecided"), (2, 0, 9, "undecided"),
+    (6, 2, 0, "holds"), (6, 2, 1, "undecided"), (2, 1, 0, "does not hold"), (2, 1, 20, "does not hold"),
+    (0, 3, 9, "does not hold"), (0, 0, 9, "undecided")])
+def test_ties_count_and_speak_neither_for_nor_against(more: int, fewer: int, ties: int, status: str) -> None:
+    claim = ALL["log-operands"]
+    findings = [Finding(1, 1, "")] * more + [Finding(0, 1, "")] * fewer + [Finding(0, 1, "", ties=1)] * ties
+    found = Verdict(claim, tuple(Observation("", one, ()) for one in findings), ())
+    assert (found.status, found.held, found.of, found.ties) == (status, more, more + fewer + ties, ties)
+    said = f", {ties} tie{'s' if ties > 1 else ''}" if ties else ""
+    assert found.told.startswith(f"{more} of {more + fewer + ties} pairs of runs{said}")
+    assert ("fewer than 3" in found.told) == (more + fewer < 3)
+
+
+def test_steps_reached_together_are_ties() -> None:
+    """But what both runs knew at their first evaluation does not tell."""
+    late = {4: 10, 8: 20, 9: 30, 25: 40}
+    known = {1, 2, 3, *late}
+    runs = [ideal(Experiment(30), known, epoch_of=late), ideal(MIXTURE_30, known, epoch_of=late | {9: 25, 25: 35})]
+    found = judge(ALL["mixture"], runs)
+    assert (found.held, found.of, found.ties) == (2, 4, 2)
+    assert "after 3.0 M against 3.0 M" in found.observations[0].finding.told
 
 
 def split_table(answers: dict[int, list[int]]) -> PredictionTable:
@@ -168,7 +192,9 @@ def test_primes_in_order() -> None:
     assert verdict("primes-in-order", reverse) == ("does not hold", 0, 10)
     assert verdict("primes-in-order", ordered, reverse) == ("does not hold", 10, 20)
     assert verdict("primes-in-order", grokked(2023, {13: 5})) == ("undecided", 0, 4), "those not learned come last"
-    assert verdict("primes-in-order", grokked(2023, {2: 5, 3: 5, 7: 1, 17: 1, 4: 60})) == ("undecided", 0, 0)
+    together = judge(ALL["primes-in-order"], [grokked(2023, {2: 5, 3: 5, 7: 1, 17: 1, 4: 60})])
+    assert (together.status, together.held, together.of, together.ties) == ("undecided", 0, 1, 1)
+    assert together.told == "0 of 1 pairs of primes, 1 tie, fewer than 10 without ties"
     assert FEW == 10
 
 

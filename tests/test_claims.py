@@ -33,7 +33,7 @@ def test_every_claim_has_experiments_of_the_tables() -> None:
         found = judge(claim, [])
         assert found.status == "not measured" and found.missing == tuple(one.name for one in claim.experiments)
         assert all(one.name in known for one in claim.experiments)
-        assert found.command == f"gcdformer reproduce claims --only {claim.name}"
+        assert found.command == f"gcdformer reproduce claims --only {claim.name} --run"
     assert {one.base for one in claims_table(ALL.values()).experiments()} == {10, 30, 210, 1000, 2023, 2401}
     for contrasts in PAIRS.values():
         for one, other in contrasts:
@@ -108,7 +108,7 @@ def test_an_older_recipe_counts_only_where_there_is_no_newer() -> None:
     unlike = [now[0], cut(now[1], 10)]
     assert verdict("log-operands", *against, *unlike) == ("does not hold", 0, 3), "a new pair that does not tell hides none"
     tie = [ideal(Experiment(10), D10), ideal(benford(10), D10)]
-    assert verdict("log-operands", *against, *tie) == ("does not hold", 0, 3)
+    assert verdict("log-operands", *against, *tie) == ("does not hold", 0, 4), "nor does a tie"
 
 
 def test_a_run_of_another_problem_decides_nothing() -> None:
@@ -129,11 +129,11 @@ def test_the_page_and_the_lists_have_the_claims() -> None:
     assert f"{told} Runs: `{entries[0].name}`, `{entries[1].name}`" in page
     held = page[page.index("**log-operands**: holds"):page.index("**log-outcomes**: ")]
     assert "- Missing: base-2023, base-2023_log-uniform-operands.\n" in held, "also where it is decided without"
-    assert "`gcdformer reproduce claims --only log-operands`" in held
+    assert "`gcdformer reproduce claims --only log-operands --run`" in held
     two = judge(ALL["two-digits"], [ideal(Experiment(base), {1}) for base in (10, 30, 210)])
     assert two.status == "undecided" and not two.missing
-    assert two.command == f"gcdformer reproduce claims --only two-digits --max-epochs {3 * CLAIM_EPOCHS}", "longer runs"
-    assert f"measures what is missing, {CLAIM_EPOCHS} epochs a run" in page
+    assert two.command == f"gcdformer reproduce claims --only two-digits --run --max-epochs {3 * CLAIM_EPOCHS}", "longer"
+    assert f"measures what is missing,\n{CLAIM_EPOCHS} epochs per run" in page
     assert all(f"**{name}**: " in (ROOT / "docs" / "REPRODUCTION.md").read_text() for name in ALL)
 
 
@@ -189,7 +189,10 @@ def test_command_measures_what_is_missing(tmp_path: Path) -> None:
     words = ["reproduce", "claims", "--only", "mixture", "--out", out, "--ledger", tmp_path / "ledger", *SMALL, "--json"]
     planned = json.loads(gcdformer(*words, "--dry-run").stdout)
     assert [run["name"] for run in planned["runs"]] == ["base-30_seed-0", "base-30_mixture-outcomes_seed-0"]
-    result = gcdformer(*words)
+    shown = gcdformer(*words)
+    assert shown.returncode == 0 and not out.exists(), "showing trains nothing"
+    assert json.loads(shown.stdout)["claims"][0]["verdict"] == "not measured"
+    result = gcdformer(*words, "--run")
     assert result.returncode == 0, result.stderr
     (claim,) = json.loads(result.stdout)["claims"]
     assert claim["verdict"] == "undecided" and len(claim["evidence"][0]["runs"]) == 2 and claim["missing"] == []

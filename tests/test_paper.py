@@ -44,10 +44,42 @@ def column(table: str, name: str) -> dict[str, object]:
 def test_every_table_and_figure_is_there() -> None:
     assert set(SHAPES) | FIGURES == set(TABLES)
     assert find_table("tab:base_gcd") is TABLES["base_gcd"]
+    assert list(TABLES)[:3] == ["encodings", "base_gcd", "base_pred"] and list(TABLES)[-1] == "logu_loss_inverse"
     with pytest.raises(UserError, match="label of logu_loss_natural and of logu_loss_inverse"):
         find_table("fig:logu_loss")
     with pytest.raises(UserError, match="unknown table 'base_gdc'"):
         find_table("base_gdc")
+
+
+# labels of the captions in the order of the paper's source: LaTeX numbers tables and figures so, through the appendix
+CAPTIONS = [
+    "encodings", "base_gcd", "base_pred", "grokking_det", "grokking_inverse", "benford", "benford_inverse", "pred_uni10",
+    "fractions", "small_dims", "deep_models", "theory", "ablation_outcome_dist", "ablation_batch64", "pred_uni1000_400",
+    "uniforms", "lstm1", "lstm2", "lstm3", "grokked_3", "grokking_uni5", "base_pred_det", "base_pred_det2"]
+FIGURE_CAPTIONS = ["learning_curves", "mix", "uniacc", "uniacc1000", "grok_loss", "logu_loss_natural", "logu_loss_inverse"]
+
+
+def test_tables_have_the_numbers_of_the_paper() -> None:
+    assert [table.name for table in TABLES.values()] == CAPTIONS + FIGURE_CAPTIONS
+    assert [table.in_paper for table in TABLES.values()] == [
+        *(f"Table {number}" for number in range(1, 24)), *(f"Figure {number}" for number in range(1, 8))]
+    for table in TABLES.values():
+        assert find_table(table.in_paper) is find_table(table.in_paper.lower().replace(" ", "-")) is table
+
+
+@pytest.mark.parametrize(("word", "name"), [
+    ("2", "base_gcd"), ("02", "base_gcd"), (" 2 ", "base_gcd"), ("TABLE 2", "base_gcd"), ("tab. 2", "base_gcd"),
+    ("table2", "base_gcd"), ("tab:2", "base_gcd"), ("fig:1", "learning_curves"), ("Fig. 7", "logu_loss_inverse")])
+def test_a_number_is_a_name(word: str, name: str) -> None:
+    assert find_table(word).name == name
+
+
+@pytest.mark.parametrize("word", ["0", "24", "Table 24", "figure-8", "fig 0"])
+def test_a_number_that_the_paper_lacks(word: str) -> None:
+    with pytest.raises(UserError, match="the paper has no .*: it has Table 1 to 23 and Figure 1 to 7"):
+        find_table(word)
+    with pytest.raises(UserError, match="unknown table"):
+        find_table("9" * 5000)
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -394,4 +394,5 @@ def test_small_words_of_the_page() -> None:
     assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line a GCD, not a cell"
     page = render([Entry("old", ideal(Experiment(10), {1}).facts | {"preset_version": "0"})])
     assert "\n1 run; " in page and "- 1 cell was measured in an older recipe, fast-0." in page
+    assert "\nFigure 5: " in page and "\n| Table 2 | [base_gcd](#base_gcd) | " in page
     assert "(`fig:grok_loss`). Published: 3 seeds." in page and "(`tab:benford`). Published: best of 3, up to" in page

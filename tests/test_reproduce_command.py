@@ -12,7 +12,11 @@ from conftest import gcdformer
 from gcdformer.cli import main
 from gcdformer.experiments.paper import TABLES, Experiment
 from gcdformer.experiments.paper.benford import benford
+from gcdformer.experiments.paper.compare import run_facts
+from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.grokking import TWO_SET
+from gcdformer.experiments.paper.ledger import ledger_entries
+from gcdformer.experiments.paper.page import run_lines
 from gcdformer.explanation.sieve import products
 from ledger_entries import ideal
 
@@ -32,7 +36,9 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     planned = json.loads(here(*words, "--dry-run", "--json"))
     assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
     assert planned["seconds"] is None and planned["slots"] >= 1, "epochs do not tell the time"
-    first = gcdformer("reproduce", *words, "--json", "--html", tmp_path / "page.html")
+    shown = here(*words)
+    assert "not measured" in shown and "--run" in shown.splitlines()[-1] and not out.exists(), "showing trains nothing"
+    first = gcdformer("reproduce", *words, "--run", "--json", "--html", tmp_path / "page.html")
     assert first.returncode == 0, first.stderr
     assert "to train: 2 runs of 1 epoch (512 examples), " in first.stderr
     told = json.loads(first.stdout)
@@ -44,7 +50,7 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
 
     runs = sorted(out.glob("*/*/metrics.jsonl"))
     before = [path.stat().st_mtime_ns for path in runs]
-    again = here(*words)
+    again = here(*words, "--run")
     assert "correct GCD" in again and "start" not in again
     assert [path.stat().st_mtime_ns for path in runs] == before and len(runs) == 2
 
@@ -53,7 +59,7 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     assert "fewer examples: a test of the command" in page.read_text() and "2 runs;" in page.read_text()
     assert "a test of the command" in here(*words, "--show"), "a folder does not hide what was recorded"
     fresh = [*words, "--out", tmp_path / "fresh"]
-    assert "to train: no run; 2 in the ledger (--again trains them)" in here(*fresh)
+    assert "to train: no run; 2 in the ledger (--again trains them)" in here(*fresh, "--run")
     assert here(*fresh, "--dry-run").count("in the ledger") == 3 and not (tmp_path / "fresh").exists()
     again = json.loads(here(*fresh, "--dry-run", "--again", "--json"))
     assert [run["status"] for run in again["runs"]] == ["missing", "missing"]
@@ -150,10 +156,25 @@ def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
         return capsys.readouterr().out
     told = shown("base_gcd", "--bases", "10,12,30")
     assert [line.split()[-1] for line in told.splitlines() if line.startswith("30 ")] == [entry.name] * 2
-    assert told.splitlines()[-1] == "to measure: gcdformer reproduce base_gcd --bases 10,12"
+    assert told.splitlines()[-1] == "to measure: gcdformer reproduce base_gcd --bases 10,12 --run"
     assert "to measure" not in shown("base_gcd", "--bases", "30")
     assert entry.name in next(line for line in shown("base_pred_det").splitlines() if line.startswith("base 30  "))
-    assert shown("grok_loss").splitlines()[-1] == "to measure: gcdformer reproduce grok_loss"
+    assert shown("grok_loss").splitlines()[-1] == "to measure: gcdformer reproduce grok_loss --run"
+
+
+def test_times_of_a_run_do_not_contradict_each_other() -> None:
+    """A pause of the machine is in the minutes and not in the speed, so it is named; the speed is said to be of training."""
+    entry = ideal(Experiment(10), {1, 2, 5, 10})
+    assert "; 100.0 minutes; 30.0 M examples, 5,000 examples/s in training; " in run_lines(run_facts(entry))
+    paused = [60 * epoch + (1200 if epoch >= 40 else 0) for epoch in range(1, 101)]
+    slept = Entry("slept", entry.facts | {"curve": entry.facts["curve"] | {"seconds": paused}})
+    told = run_lines(run_facts(slept))
+    assert "; 120.0 minutes, 20.0 of them stalled; 30.0 M examples, 5,000 examples/s in training; " in told
+    assert "examples/s" not in run_lines(run_facts(Entry("x", entry.facts | {"examples_per_s": None})))
+    for entry in ledger_entries():
+        own = 60 * (entry.minutes - entry.stalled_minutes)
+        speed = entry.facts["examples_per_s"]
+        assert speed is None or 0.5 <= entry.examples / speed / own <= 1.25, f"{entry.name}: its figures do not fit"
 
 
 @pytest.mark.parametrize(("words", "said"), [
@@ -166,7 +187,13 @@ def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
     (["--record", "nowhere"], "no such run folder"),
     (["--record", "nowhere", "--as", "base-10"], "give --why"),
     (["base_gcd", "--show", "--again"], "give one of them"),
-    (["fig:logu_loss"], "logu_loss_natural and of logu_loss_inverse"),
+    (["base_gcd", "--show", "--run"], "give one of them"),
+    (["base_gcd", "--again"], "give --run or --dry-run"),
+    (["--run"], "need a table"),
+    (["fig:logu_loss"], "logu_loss_natural and of logu_loss_inverse: name one of them, or say Figure 6 or Figure 7"),
+    (["24"], "the paper has no Table 24: it has Table 1 to 23 and Figure 1 to 7"),
+    (["figure-0"], "the paper has no Figure 0: it has Table 1 to 23 and Figure 1 to 7"),
+    (["Table", "2", "3"], "unknown table 'Table 2 3'"),
     (["base_gcd", "--render", "x.md"], "leave the table out"),
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
     (["claims", "--only", "miture"], "unknown claim 'miture'"),

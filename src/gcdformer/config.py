@@ -8,7 +8,8 @@ only they can check (does M fit the task, does the task have outcomes) is checke
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
@@ -368,13 +369,15 @@ class Leaf:
         self.choices = [k for k in get_args(self.kind) if isinstance(k, str)]
 
 
-def config_leaves() -> Iterator[Leaf]:
+@cache
+def config_leaves() -> tuple[Leaf, ...]:
     """Every leaf of the schema, in order."""
+    leaves = []
     for section, info in Config.model_fields.items():
         kind = info.annotation
         assert isinstance(kind, type) and issubclass(kind, Section)
-        for name, leaf in kind.model_fields.items():
-            yield Leaf(section, name, leaf)
+        leaves += [Leaf(section, name, leaf) for name, leaf in kind.model_fields.items()]
+    return tuple(leaves)
 
 
 def describe_validation(error: ValidationError) -> str:

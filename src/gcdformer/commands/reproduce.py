@@ -1,4 +1,8 @@
-"""`gcdformer reproduce`: the paper's tables, published beside measured; runs what is missing; keeps the ledger."""
+"""`gcdformer reproduce`: the paper's tables, published beside measured; keeps the ledger.
+
+Showing never trains; with `--run` it trains what is missing first. It does not know how a run is trained:
+that is in `reproduce_runs`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from gcdformer.commands.options import (
     run_path,
     runs_folder,
 )
+from gcdformer.commands.progress import progress
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
@@ -34,8 +39,11 @@ FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.sect
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", nargs="?", metavar="TABLE", help=f"one of {', '.join(TABLES)}, or {CLAIMS} "
-                        "(default: list them)")
+    parser.add_argument("table", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; or its number in the paper, "
+                        f"as 2, 'Table 2' or figure-1; or {CLAIMS} (default: list them)")
+    parser.add_argument("--run", dest="train", action="store_true", help="train what is missing, then show; without it "
+                        "nothing is trained. A run in the ledger counts whatever its budget, unless --minutes, --max-epochs "
+                        "or a field of the recipe is given: then only one that has these")
     parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these; with a table: only "
                         "the experiments that are named so, or whose names contain this (--dry-run lists the names)")
     parser.add_argument("--bases", metavar="B,B", help="only these bases")
@@ -51,10 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one a core)")
-    parser.add_argument("--dry-run", action="store_true", help="name the runs that are missing and what they take, and "
-                        "train nothing")
-    parser.add_argument("--again", action="store_true", help="train what is in the ledger too, and show that instead")
-    parser.add_argument("--show", action="store_true", help="print what is measured, and train nothing")
+    parser.add_argument("--dry-run", action="store_true", help="name the runs that --run would train and what they take, "
+                        "and train nothing")
+    parser.add_argument("--again", action="store_true", help="with --run or --dry-run: train what was measured before too, "
+                        "and show that instead")
+    parser.add_argument("--show", action="store_true", help="print what is measured, and train nothing: the default")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--html", nargs="?", type=Path, const=Path("reproduction.html"), metavar="FILE",
                         help="write an HTML page (default name: reproduction.html)")
@@ -66,17 +75,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="another ledger than the package's own")
-    add_quiet(parser, "print no progress while training")
+    add_quiet(parser)
     add_json(parser)
     add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
 
 
 def run(args: argparse.Namespace) -> int:
+    args.table = " ".join(args.table) or None
     check(args)
     if args.record or args.render:
         return keep_ledger(args)
     if args.table is None:
         return list_tables(args)
+    own_recipe, ignored = bool(args.minutes or args.max_epochs or given(args)), about_training(args)
     if args.table == CLAIMS:
         from gcdformer.commands.reproduce_claims import epochs_of_claims, table_of_claims
         from gcdformer.commands.reproduce_claims import show_claims as show
@@ -85,15 +96,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         table, show = find_table(args.table), show_table
     code = 0
-    if not args.show:
-        from gcdformer.commands.reproduce_runs import find_recorded, show_plan, train_missing
-        planned, recipe = plan_table(args, table)
-        find_recorded(args, planned, recipe)
+    if args.train or args.dry_run:
+        from gcdformer.commands.reproduce_runs import find_measured, show_plan, train_missing
+        with progress("reading what was measured", quiet=args.quiet):
+            planned, recipe = plan_table(args, table)
+            find_measured(args, table, planned, recipe, exactly=own_recipe)
         if args.dry_run:
             return show_plan(args, planned)
         code = train_missing(args, planned, recipe)
+    elif ignored and not args.show:
+        print(f"gcdformer: nothing is trained without --run, so {', '.join(ignored)} changed nothing", file=sys.stderr)
     show(args, table)
     return code
+
+
+def about_training(args: argparse.Namespace) -> list[str]:
+    """The flags that were given and have a meaning in training only."""
+    flags = {"--minutes": args.minutes, "--max-epochs": args.max_epochs, "--seeds": args.seeds > 1, "--jobs": args.jobs}
+    return [name for name, value in flags.items() if value] + [f"--{name.replace('_', '-')}" for name in given(args)]
 
 
 def check(args: argparse.Namespace) -> None:
@@ -112,10 +132,13 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("--only names claims or experiments of a table: give claims or a table")
     if args.figures and args.table == CLAIMS:
         raise UserError("figures: claims have none; the figures of the paper are tables")
-    if args.table is None and (args.bases or args.dry_run or args.show or args.again):
-        raise UserError("--bases, --dry-run, --again and --show need a table")
-    if args.show and args.again:
-        raise UserError("--again trains and --show does not: give one of them")
+    if args.table is None and (args.bases or args.train or args.dry_run or args.show or args.again):
+        raise UserError("--bases, --run, --dry-run, --again and --show need a table")
+    for flag, value in (("--run", args.train), ("--dry-run", args.dry_run), ("--again", args.again)):
+        if args.show and value:
+            raise UserError(f"{flag} is about training and --show trains nothing: give one of them")
+    if args.again and not (args.train or args.dry_run):
+        raise UserError("--again says what --run trains: give --run or --dry-run with it")
 
 
 def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
@@ -129,7 +152,7 @@ def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
 
 
 def chosen_experiments(args: argparse.Namespace, table: Table) -> list[Experiment]:
-    """What has to be trained of the table; for claims, `only` has chosen already."""
+    """The experiments of the table that were asked for; for claims, `only` has chosen already."""
     found = table.experiments(chosen_bases(args, table))
     if args.only is None or args.table == CLAIMS:
         return found
@@ -165,10 +188,12 @@ def known_entries(args: argparse.Namespace) -> list[Entry]:
 def show_table(args: argparse.Namespace, table: Table) -> None:
     from gcdformer.commands.reproduce_view import tell_table
     from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
-    entries = known_entries(args)
-    tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset)
-    used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
-    write_extras(args, tables, used, [])
+    with progress("comparing with the paper", quiet=args.quiet):
+        entries = known_entries(args)
+        tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset,
+                                     only=chosen_experiments(args, table) if args.only else None)
+        used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
+        write_extras(args, tables, used, [])
     if args.json:
         counts = count_tables(entries, args.preset)
         one = next(one for one in counts["tables"] if one["name"] == table.name)
@@ -193,15 +218,18 @@ def list_tables(args: argparse.Namespace) -> int:
     from gcdformer.commands.reproduce_view import tell_counts
     from gcdformer.experiments.paper.claims import claim_verdicts
     from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
-    entries = known_entries(args)
-    claims = claim_verdicts(entries, preset=args.preset)
-    if args.html or args.figures:
-        write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries], claims)
+    with progress("comparing with the paper", quiet=args.quiet):
+        entries = known_entries(args)
+        claims = claim_verdicts(entries, preset=args.preset)
+        counts = count_tables(entries, args.preset)
+        if args.html or args.figures:
+            write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries], claims)
+        if args.markdown:
+            from gcdformer.experiments.paper.page import render
+            page = render(entries)
     if args.markdown:
-        from gcdformer.experiments.paper.page import render
-        print(render(entries))
+        print(page)
         return 0
-    counts = count_tables(entries, args.preset)
     if args.json:
         print_json({**counts, "claims": claims})
     else:
@@ -217,13 +245,16 @@ def keep_ledger(args: argparse.Namespace) -> int:
         why = parse_why(args.why)
         folder = args.ledger or ledger_folder()
         for path in args.record:
-            entry = measure_run(path, preset=args.preset or "fast", stands_for=args.stands_for, why=why)
+            with progress(f"reading {path}", quiet=args.quiet):
+                entry = measure_run(path, preset=args.preset or "fast", stands_for=args.stands_for, why=why)
             written = entry.write(folder)
             print(f"recorded {written} ({written.stat().st_size / 1000:.1f} KB): {', '.join(entry.experiments)}")
     if args.render:
         from gcdformer.experiments.paper.page import render
         from gcdformer.runs.files import replace_file
-        replace_file(args.render, render(ledger_entries(args.ledger)).encode())
+        with progress("comparing with the paper", quiet=args.quiet):
+            page = render(ledger_entries(args.ledger))
+        replace_file(args.render, page.encode())
         print(f"rendered {args.render}")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gcdformer.commands.options import print_json
+from gcdformer.commands.progress import progress
 from gcdformer.commands.reproduce import chosen_bases, known_entries, write_extras
 from gcdformer.commands.reproduce_view import tell_claims
 from gcdformer.experiments.paper import CLAIM_EPOCHS
@@ -30,12 +31,13 @@ def epochs_of_claims(args: argparse.Namespace) -> int | None:
 
 
 def show_claims(args: argparse.Namespace, table: Table) -> None:
-    entries = known_entries(args)
-    verdicts = claim_verdicts(entries, [one.name for one in chosen_claims(args)], preset=args.preset,
-                              bases=chosen_bases(args, table))
-    names = {name for verdict in verdicts for one in verdict["evidence"] for name in one["runs"]}
-    used = [run_facts(entry) for entry in entries if entry.name in names]
-    write_extras(args, [], used, verdicts)
+    with progress("judging the claims", quiet=args.quiet):
+        entries = known_entries(args)
+        verdicts = claim_verdicts(entries, [one.name for one in chosen_claims(args)], preset=args.preset,
+                                  bases=chosen_bases(args, table))
+        names = {name for verdict in verdicts for one in verdict["evidence"] for name in one["runs"]}
+        used = [run_facts(entry) for entry in entries if entry.name in names]
+        write_extras(args, [], used, verdicts)
     if args.json:
         print_json({"claims": verdicts, "runs": used})
     else:

@@ -7,19 +7,42 @@ import sys
 from collections import Counter
 
 from gcdformer.commands.options import print_json
+from gcdformer.commands.reproduce import known_entries
 from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
 from gcdformer.config import Config
-from gcdformer.experiments.paper.compare import count_of
+from gcdformer.experiments.paper.compare import count_of, open_experiments
 from gcdformer.experiments.paper.ledger import ledger_entries
+from gcdformer.experiments.paper.table import Table
 from gcdformer.experiments.plan import Planned
 from gcdformer.experiments.presets import repeat_command
-from gcdformer.experiments.reproduce import ONE_THREAD, RECORDED, Recipe, mark, mark_recorded, to_train
+from gcdformer.experiments.reproduce import (
+    MEASURED,
+    ONE_THREAD,
+    RECORDED,
+    Recipe,
+    mark,
+    mark_measured,
+    mark_recorded,
+    to_train,
+)
 
 
-def find_recorded(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> None:
-    """What is in the ledger is not trained, unless --again asks for it."""
-    if not args.again:
-        mark_recorded(planned, recipe, ledger_entries(args.ledger))
+def find_measured(args: argparse.Namespace, table: Table, planned: list[Planned], recipe: Recipe, *, exactly: bool) -> None:
+    """What was measured is not trained, unless --again asks for it: in the ledger, or under --out with another budget.
+
+    `exactly`: a recipe of one's own was given, so only a run of just that recipe counts.
+    """
+    if args.again:
+        return
+    recorded = ledger_entries(args.ledger)
+    if exactly:
+        mark_recorded(planned, recipe, recorded)
+        return
+    entries = known_entries(args)
+    wanted, still_open = {one.name for one in table.experiments()}, open_experiments(table, entries, recipe.preset)
+    for status, known in ((RECORDED, recorded), (MEASURED, entries)):
+        telling = [entry for entry in known if not still_open & set(entry.experiments)]
+        mark_measured(planned, recipe, telling, wanted, status)
 
 
 def show_plan(args: argparse.Namespace, planned: list[Planned]) -> int:
@@ -43,10 +66,11 @@ def work(args: argparse.Namespace, planned: list[Planned]) -> str:
     if todo:
         seconds = wall_time(args, todo)
         told += f", {slots(args)} at a time" + ("" if seconds is None else f": about {duration(seconds)}")
-    recorded = sum(one.status == RECORDED for one in planned)
-    over = len(planned) - len(todo) - recorded
+    counts = Counter(one.status for one in planned)
+    over = len(planned) - len(todo) - counts[RECORDED] - counts[MEASURED]
     told += f"; {over} over" if over else ""
-    return told + (f"; {recorded} in the ledger (--again trains them)" if recorded else "")
+    return told + "".join(f"; {counts[status]} {status} (--again trains {'it' if counts[status] == 1 else 'them'})"
+                          for status in (RECORDED, MEASURED) if counts[status])
 
 
 def budget_words(config: Config) -> str:
@@ -87,7 +111,7 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
     from gcdformer.experiments.engine import run_trials
     from gcdformer.experiments.local import LocalEngine
     from gcdformer.training.signals import StopRequest
-    here = [one for one in planned if one.status != RECORDED]
+    here = [one for one in planned if one.status not in (RECORDED, MEASURED)]
     mark(missing, recipe)
     with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
         run_trials(here, engine, board_for(how, here, engine.slots), stop)

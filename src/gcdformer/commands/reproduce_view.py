@@ -11,38 +11,45 @@ from rich.table import Table as Grid
 from gcdformer.experiments.paper import CLAIMS
 from gcdformer.experiments.paper.compare import count_of
 from gcdformer.experiments.paper.page import (
-    COLLAPSED,
     alike_line,
     claims_section,
     curve_line,
     evidence_lines,
     group_rows,
+    is_counted,
+    is_split,
     reasons,
     run_lines,
+    shares_of,
     table_section,
     text,
 )
 
 LONGEST_LINE = 1000
 """A terminal folds the names of runs by itself; a table cut to its width would lose them."""
+DIFFERS = "*"
+GAP = 2
+"""Blanks between two columns."""
 MANY = {"holds": "hold", "does not hold": "do not hold"}
 
 
 def tell_counts(counts: dict[str, Any], claims: list[dict[str, Any]]) -> None:
     """The tables with how many cells are published and how many have our value, and how many claims are decided."""
     grid = Grid(box=None, pad_edge=False, header_style="dim")
-    for heading in ("table", "cells", "measured", "what"):
-        grid.add_column(heading, justify="right" if heading in ("cells", "measured") else "left", no_wrap=heading == "table")
+    for heading in ("paper", "table", "cells", "measured", "what"):
+        right = heading in ("cells", "measured")
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=heading in ("paper", "table"))
     for one in counts["tables"]:
         curves = f" ({count_of(one['curves'], 'curve')})" if one["curves"] else ""
-        grid.add_row(one["name"], str(one["cells"] or "figure"), f"{one['measured']}{curves}", one["title"])
+        grid.add_row(one["number"], one["name"], str(one["cells"] or "figure"), f"{one['measured']}{curves}", one["title"])
     Console(highlight=False).print(grid)
     print(f"{counts['measured']} of {counts['cells']} cells; {count_of(counts['distinct_runs'], 'run')}; "
           f"{counts['tables_with_measurements']} of {len(counts['tables'])} tables and figures with measurements")
     verdicts = Counter(claim["verdict"] for claim in claims)
     decided = ", ".join(f"{count} {MANY.get(verdict, verdict)}" for verdict, count in verdicts.items())
-    print(f"{len(claims)} claims: {decided}; gcdformer reproduce {CLAIMS} --show tells them")
-    print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6")
+    print(f"{len(claims)} claims: {decided}; gcdformer reproduce {CLAIMS} shows them")
+    print("show one     gcdformer reproduce base_gcd, or by its number in the paper: gcdformer reproduce 2")
+    print("measure one  gcdformer reproduce base_gcd --bases 2,10,30 --seeds 3 --minutes 6 --run")
 
 
 def tell_table(table: dict[str, Any], runs: list[dict[str, Any]], *, as_markdown: bool) -> None:
@@ -77,20 +84,23 @@ def tell_claims(claims: list[dict[str, Any]], runs: list[dict[str, Any]], *, as_
 
 
 def tell_cells(table: dict[str, Any]) -> None:
-    """A line a cell; for predictions a line a column."""
+    """Published beside ours: a line per cell; for predictions the table as the paper has it, and a line per column."""
     console = Console(highlight=False)
-    console.print(f"{table['title']} ({table['label']})", style="bold")
+    console.print(f"{table['number']}: {table['title']} ({table['label']})", style="bold")
     if table["note"]:
         console.print(table["note"]["text"], style="dim")
-    if any(cell["measure"] in COLLAPSED for cell in table["cells"]):
+    if is_counted(table):
+        console.print(f"published → ours; {DIFFERS} differs by more than noise, · was not measured", style="dim")
+        for block in [shares_grid(table)] if is_split(table) else blocks(table, console.width):
+            console.print(block)
+            console.print()
         headings, rows = group_rows(table)
         grid = Grid(box=None, pad_edge=False, header_style="dim")
-        for heading in (headings[0], "agree", f"run, and {headings[4]}"):
+        for heading in (headings[0], "agree", "run"):
             grid.add_column(heading, no_wrap=heading in (headings[0], "agree"), overflow="fold")
-        for name, cells, measured, agree, differing, run in rows:
+        for name, cells, measured, agree, _, run in rows:
             agreeing = f"{agree} of {measured}" + ("" if measured == cells else f", {cells} cells in all")
-            grid.add_row(name, "not measured" if measured == "·" else agreeing,
-                         "\n".join(part for part in (without_marks(run), differing) if part))
+            grid.add_row(name, "not measured" if measured == "·" else agreeing, without_marks(run))
         console.print(grid)
     elif table["cells"]:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
@@ -100,7 +110,7 @@ def tell_cells(table: dict[str, Any]) -> None:
         for cell in table["cells"]:
             if cell["published"] is None:
                 continue
-            grid.add_row(cell["row"], cell["column"], text(cell["published"]), told(cell),
+            grid.add_row(cell["row"], cell["column"], without_marks(text(cell["published"])), told(cell),
                          "" if cell["difference"] is None else f"{cell['difference']:+g}",
                          "" if cell["minutes"] is None else f"{cell['minutes']:g}",
                          str(len(cell["seeds"]) or ""), cell["run"])
@@ -112,13 +122,54 @@ def tell_cells(table: dict[str, Any]) -> None:
         console.print("not measured")
 
 
+def beside(cell: dict[str, Any]) -> str:
+    """A cell without marks: published → ours."""
+    if cell["published"] is None:
+        return ""
+    ours = "·" if cell["ours"] is None else text(cell["ours"])
+    return f"{text(cell['published'])} → {ours}{DIFFERS if cell['agrees'] is False else ''}"
+
+
+def blocks(table: dict[str, Any], width: int) -> list[Grid]:
+    """The table with as many columns side by side as the window holds, the rest below; a prediction and its frequency stay
+    together."""
+    shown = {(cell["row"], cell["column"]): beside(cell) for cell in table["cells"]}
+    widths = {name: GAP + max(len(name), *(len(shown.get((row, name), "")) for row in table["rows"]))
+              for name in table["columns"]}
+    room = width - max(map(len, table["rows"]))
+    chosen: list[list[str]] = [[]]
+    for name in table["columns"]:
+        pair = [name, f"{name} %"] if f"{name} %" in widths else [name]
+        if name not in chosen[-1]:
+            if chosen[-1] and sum(widths[one] for one in (*chosen[-1], *pair)) > room:
+                chosen.append([])
+            chosen[-1] += pair
+    return [lines_of(["", *names], [[row, *(shown.get((row, name), "") for name in names)] for row in table["rows"]])
+            for names in chosen]
+
+
+def shares_grid(table: dict[str, Any]) -> Grid:
+    """A line for each value that a row is split over."""
+    return lines_of(["", "predicted", "percent"], [["" if place else name, value.rstrip(":"), share]
+                    for name, shares in shares_of(table, beside).items() for place, (value, share) in enumerate(shares)])
+
+
+def lines_of(headings: list[str], rows: list[list[str]]) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    for heading in headings:
+        grid.add_column(heading, no_wrap=True)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
 def to_measure(table: dict[str, Any]) -> list[str]:
     """The command for what is open, if anything is."""
     bases = {cell["base"] for cell in table["cells"] if cell["status"] == "not measured"}
     if bases:
-        return [f"to measure: gcdformer reproduce {table['name']} --bases {','.join(map(str, sorted(bases)))}"]
-    return [] if table["cells"] or table["curves"] else [f"to measure: gcdformer reproduce {table['name']}"]
+        return [f"to measure: gcdformer reproduce {table['name']} --bases {','.join(map(str, sorted(bases)))} --run"]
+    return [] if table["cells"] or table["curves"] else [f"to measure: gcdformer reproduce {table['name']} --run"]
 
 
 def told(cell: dict[str, Any]) -> str:
-    return "not measured" if cell["ours"] is None else text(cell["ours"])
+    return "not measured" if cell["ours"] is None else without_marks(text(cell["ours"]))

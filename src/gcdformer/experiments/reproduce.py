@@ -16,7 +16,15 @@ from typing import Any
 from gcdformer.config import LimitsSection
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.experiments.paper.entry import Entry, entry_of
-from gcdformer.experiments.paper.ledger import changes, find_experiment, recipe_key, recipe_key_of, served
+from gcdformer.experiments.paper.ledger import (
+    changes,
+    departs,
+    find_experiment,
+    is_current,
+    recipe_key,
+    recipe_key_of,
+    served,
+)
 from gcdformer.experiments.paper.table import Experiment, Note, Table
 from gcdformer.experiments.plan import Planned, plan, standing
 from gcdformer.experiments.presets import preset_version
@@ -27,6 +35,7 @@ from gcdformer.runs.run import Run
 MARK = ".reproduce.json"
 ONE_THREAD = Needs(cpus=1)
 RECORDED = "in the ledger"
+MEASURED = "measured with another budget"
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,20 @@ def mark_recorded(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[
             one.status = RECORDED
 
 
+def mark_measured(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[Entry], wanted: set[str], status: str
+                  ) -> None:
+    """What is missing gets the status if each of the wanted experiments that it would serve has a run of that seed, in the
+    newest version of the preset and of whatever budget."""
+    known = {(name, entry.config.training.seed) for entry in entries for name in entry.experiments
+             if entry.facts["preset"] == recipe.preset and is_current(entry) and not departs(entry)}
+    for one in to_train(planned):
+        serving = wanted & set(served(one.config, recipe.preset)[0])
+        if serving and all((name, one.config.training.seed) in known for name in serving):
+            one.status = status
+
+
 def to_train(planned: Iterable[Planned]) -> list[Planned]:
-    return [one for one in planned if not one.over and one.status != RECORDED]
+    return [one for one in planned if not one.over and one.status not in (RECORDED, MEASURED)]
 
 
 @dataclass(frozen=True)

@@ -290,6 +290,7 @@ class PaperTable(Answer):
 
     name: str
     label: str
+    number: str = Field(description="what the paper calls it: Table 2, Figure 1")
     title: str
     best_of: int
     epochs: int | None

@@ -9,8 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from gcdformer.experiments.paper.compare import millions
-from gcdformer.experiments.paper.page import alike_line, budget, evidence_lines, reasons, text
+from gcdformer.experiments.paper.page import RUNS_HEAD, alike_line, budget, effort, evidence_lines, reasons, text
 from gcdformer.explanation.timeline import timeline
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
@@ -24,16 +23,17 @@ NAMED = re.compile(r"`([^`]+)`")
 def write_reproduction(path: Path, tables: list[dict[str, Any]], runs: list[dict[str, Any]],
                        claims: list[dict[str, Any]]) -> None:
     """One self-contained page: what there is, the claims, each table, and the command of every run."""
-    title = tables[0]["name"] if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
+    title = heading(tables[0]) if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
     parts = [f"<header><h1>{escape(title)}</h1><p>In each cell the published value, and ours below it: bold where they "
              "differ by more than noise, · where it was not measured.</p></header>"]
     parts += [overview(tables, runs, claims)] if len(tables) > 1 else []
     parts += [claims_section(claims)] if claims else []
     parts += [table_section(table) for table in tables]
-    items = "".join(f'<li id="run-{escape(run["run"])}"><b>{escape(run["run"])}</b>: {run["minutes"]} minutes, '
-                    f"{millions(run['examples'])}, {escape(run['verdict'] or 'no rules to check')}"
+    items = "".join(f'<li id="run-{escape(run["run"])}"><b>{escape(run["run"])}</b>: {effort(run)}; '
+                    f"{escape(run['verdict'] or 'no rules to check')}"
                     f"<pre>{escape(run['command'])}</pre></li>" for run in runs)
-    parts.append(f"<section><h2>Runs</h2><ul>{items or '<li>none is measured yet</li>'}</ul></section>")
+    parts.append(f"<section><h2>Runs</h2><p><small>{escape(RUNS_HEAD)}</small></p>"
+                 f"<ul>{items or '<li>none is measured yet</li>'}</ul></section>")
     write_page(path, title, "\n".join(parts))
 
 
@@ -44,11 +44,11 @@ def overview(tables: list[dict[str, Any]], runs: list[dict[str, Any]], claims: l
              (sum(bool(table["runs"]) for table in tables), f"of {len(tables)} tables and figures have runs"),
              (sum(claim["verdict"] == "holds" for claim in claims), f"of {len(claims)} claims hold")]
     shown = "".join(f"<div><b>{number:,}</b><span>{escape(words)}</span></div>" for number, words in facts)
-    rows = "".join(f'<tr><td><a href="#{table["name"]}">{table["name"]}</a></td>'
+    rows = "".join(f'<tr><td>{table["number"]}</td><td><a href="#{table["name"]}">{table["name"]}</a></td>'
                    f"<td>{table['published'] or 'figure'}</td><td>{table['measured'] or ''}</td>"
                    f"<td>{sum(cell['agrees'] is True for cell in table['cells']) or ''}</td>"
                    f"<td>{len(table['runs']) or ''}</td><td>{escape(table['title'])}</td></tr>" for table in tables)
-    head = "".join(f"<th>{name}</th>" for name in ("table", "cells", "ours", "agree", "runs", "what"))
+    head = "".join(f"<th>{name}</th>" for name in ("in the paper", "name", "cells", "ours", "agree", "runs", "what"))
     return (f'<div class="facts">{shown}</div><section><h2>Tables and figures</h2><div class="scroll"><table class="index">'
             f"<tr>{head}</tr>{rows}</table></div></section>")
 
@@ -85,8 +85,13 @@ def table_section(table: dict[str, Any]) -> str:
     drawn = f"<figure>{figures.to_svg(drawing(table), escape(table['title']))}</figure>" if table["curves"] else ""
     told = f"{escape(table['title'])} ({escape(table['label'])}).{escape(budget(table))}"
     remark = f"<p><small>{escape(table['note']['text'])}</small></p>" if table["note"] else ""
-    return (f'<section id="{table["name"]}"><h2>{escape(table["name"])}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>'
+    return (f'<section id="{table["name"]}"><h2>{escape(heading(table))}</h2><p>{told}</p>{remark}{grid}<ul>{notes}</ul>'
             f"{drawn}</section>")
+
+
+def heading(table: dict[str, Any]) -> str:
+    """The number in the paper, and our name for it."""
+    return f"{table['number']}: {table['name']}"
 
 
 def in_rows(table: dict[str, Any]) -> str:

@@ -59,13 +59,13 @@ def reached(experiment: Experiment, epochs: dict[int, int]) -> tuple[Cell, ...]:
 MIXTURE_30 = Experiment(30, outcomes="mixture")
 
 TABLES = (
-    Table("encodings", "tab:encodings", "Tokens of 160 and 120, and of their GCD", encodings()),
-    Table("base_gcd", "tab:base_gcd", "Correct GCD and accuracy, uniform operands, natural outcomes", base_gcd(False),
+    Table("encodings", "tab:encodings", 1, "Tokens of 160 and 120, and of their GCD", encodings()),
+    Table("base_gcd", "tab:base_gcd", 2, "Correct GCD and accuracy, uniform operands, natural outcomes", base_gcd(False),
           best_of=6),
-    Table("theory", "tab:theory", "Theoretical and measured accuracy", base_gcd(True), best_of=6),
-    Table("learning_curves", "fig:learning_curves", "Steps of the learning curve, base 30, natural outcomes",
+    Table("theory", "tab:theory", 12, "Theoretical and measured accuracy", base_gcd(True), best_of=6),
+    Table("learning_curves", "fig:learning_curves", 1, "Steps of the learning curve, base 30, natural outcomes",
           reached(Experiment(30), {21: 50, 25: 250, 27: 660}),
           note=Note("pitfall", "the text gives 25 GCD by epoch 220 and by epoch 250"), curves=(Experiment(30),)),
-    Table("mix", "fig:mix", "Steps of the learning curve, base 30, 5 % uniform outcomes",
+    Table("mix", "fig:mix", 2, "Steps of the learning curve, base 30, 5 % uniform outcomes",
           reached(MIXTURE_30, {25: 30, 27: 175}), curves=(MIXTURE_30,)),
 )

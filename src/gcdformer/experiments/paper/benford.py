@@ -145,22 +145,22 @@ def batch(base: int, column: int) -> Experiment:
 
 
 TABLES = (
-    Table("benford", "tab:benford", "Log-uniform operands, natural outcomes", grid(BENFORD, SCORES, benford),
+    Table("benford", "tab:benford", 6, "Log-uniform operands, natural outcomes", grid(BENFORD, SCORES, benford),
           best_of=3, epochs=1000, note=ROUNDING),
-    Table("benford_inverse", "tab:benford_inverse", "Log-uniform operands and outcomes",
+    Table("benford_inverse", "tab:benford_inverse", 7, "Log-uniform operands and outcomes",
           grid(BENFORD_INVERSE, SCORES, inverse), best_of=3, epochs=1000, note=ROUNDING),
-    Table("ablation_outcome_dist", "tab:ablation_outcome_dist", "Outcome laws, log-uniform operands",
+    Table("ablation_outcome_dist", "tab:ablation_outcome_dist", 13, "Outcome laws, log-uniform operands",
           grid(OUTCOME_LAWS, [(name, CORRECT) for name, _ in LAW_OF_COLUMN],
                lambda base, column: benford(base, **LAW_OF_COLUMN[column][1]),
                {(int(line.split()[0]), "1/k^1.5"): DEAD_FLAG for line in OUTCOME_LAWS.strip().splitlines()}),
           best_of=3, epochs=1300),
-    Table("ablation_batch64", "tab:ablation_batch64", "Batches of 64 and of 256, log-uniform operands",
+    Table("ablation_batch64", "tab:ablation_batch64", 14, "Batches of 64 and of 256, log-uniform operands",
           grid(BATCHES, [(name, CORRECT) for name in BATCH_COLUMNS], batch), best_of=3, epochs=1300,
           epochs_of_columns=tuple((name, 800) for name in BATCH_COLUMNS if name.endswith("batch 64")),
           note=Note("other recipe", "batches of 64 were trained for 800 epochs, of 256 for 1300: a week each")),
-    Table("logu_loss_natural", "fig:logu_loss", "Learning curves of three seeds, base 2023, log-uniform operands", (),
+    Table("logu_loss_natural", "fig:logu_loss", 6, "Learning curves of three seeds, base 2023, log-uniform operands", (),
           best_of=3, curves=(benford(2023),), note=Note("pitfall", "two figures share this label")),
-    Table("logu_loss_inverse", "fig:logu_loss",
+    Table("logu_loss_inverse", "fig:logu_loss", 7,
           "Learning curves of three seeds, base 2023, log-uniform operands and outcomes", (), best_of=3,
           curves=(inverse(2023),), note=Note("pitfall", "two figures share this label")),
 )

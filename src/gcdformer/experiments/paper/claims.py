@@ -19,6 +19,7 @@ from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper import observations as look
 from gcdformer.experiments.paper.base import MIXTURE_30
 from gcdformer.experiments.paper.benford import batch, benford, inverse
+from gcdformer.experiments.paper.compare import count_of
 from gcdformer.experiments.paper.contrasts import LARGE, PAIRS, has_more_digits, is_uniform, tells_of_divisors
 from gcdformer.experiments.paper.entry import Entry
 from gcdformer.experiments.paper.ledger import PROBLEM, is_current
@@ -38,7 +39,9 @@ from gcdformer.experiments.paper.uniform import UNI_10, UNI_1000
 from gcdformer.numbers.random import Purpose, block_generator
 
 MOST = 0.75
-"""Share of the times that makes a claim hold: half way between a coin and a law without exception."""
+"""Share of the times that makes a claim hold: half way between a coin and a rule without exception. A tie counts as one of
+the times and is not as claimed, but does not speak against the claim either: where only the ties keep it from that share, it
+is undecided."""
 FEW = 10
 """Least count where many small things are counted in one run, primes or products: fewer are soon in order by chance."""
 PAIRS_NEEDED = 3
@@ -51,7 +54,7 @@ Status = Literal["holds", "does not hold", "undecided", "not measured"]
 @dataclass(frozen=True)
 class Claim:
     """`unit` is what is counted; `rule` says when it counts as claimed; `experiments` are a small choice that decides it,
-    though any others of the ledger count too; fewer than `least` counts decide nothing."""
+    though any others of the ledger count too; fewer than `least` counts without ties decide nothing."""
 
     name: str
     statement: str
@@ -83,10 +86,11 @@ def narrow(base: int) -> Experiment:
     return one_layer(base, list(DIMS).index(32))
 
 
-MORE = "more correct GCD after the same examples; as many do not count"
+MORE = "more correct GCD after the same examples; as many is a tie"
 ALL: dict[str, Claim] = {claim.name: claim for claim in (
     Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",
-          "steps", "reached in fewer examples with the mixture; numbers of correct GCD that come together are one step",
+          "steps", "reached in fewer examples with the mixture, in as many is a tie; numbers of correct GCD that come "
+          "together are one step, and those known at the first evaluation do not tell",
           (Experiment(30), MIXTURE_30), over_pairs([(Experiment(30), MIXTURE_30)], look.sooner), least=3),
     Claim("log-operands", "Log-uniform operands teach more GCD than uniform ones.", "pairs of runs", MORE,
           for_bases(Experiment, benford), over_pairs(PAIRS["operands"], look.more_correct), PAIRS_NEEDED),
@@ -115,10 +119,11 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           tuple(fraction(10, 2 * TASKS.index(task) + power) for power in (0, 1) for task in ("comparison", "addition")),
           over_pairs(PAIRS["tasks"], look.only_comparison), least=2),
     Claim("primes-in-order", "Small primes that do not divide the base are learned roughly in their order.",
-          "pairs of primes", "the smaller learned first; in the same evaluation does not count",
+          "pairs of primes", "the smaller learned first; in the same evaluation is a tie",
           for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(tells_of_divisors, look.primes_in_order), least=FEW),
     Claim("two-digits", "What is learned early is the divisibility that shows in the last two digits: in base 210 by 4, not "
-          "by 8.", "pairs of prime powers", "the larger, which shows in two digits, before the smaller, which does not",
+          "by 8.", "pairs of prime powers", "the larger, which shows in two digits, before the smaller, which does not; in "
+          "the same evaluation is a tie",
           for_bases(Experiment, bases=(10, 30, 210)), over_runs(has_more_digits, look.visible_first), least=3),
     Claim("classes", "Under uniform outcomes the classes stay, while the elements that are predicted for them change.",
           "runs", f"{look.STABLE:.0%} of the classes stay from one evaluation to the next, and {look.CHANGING:.0%} of those "
@@ -143,7 +148,7 @@ def find_claims(names: Iterable[str] | None) -> list[Claim]:
 def claims_table(claims: Iterable[Claim]) -> Table:
     """The runs that decide some claims, as a table without cells: they are measured as those of a figure are."""
     needed = dict.fromkeys(one for claim in claims for one in claim.experiments)
-    return Table(CLAIMS, CLAIMS, "The claims of the paper", (), curves=tuple(needed))
+    return Table(CLAIMS, CLAIMS, 0, "The claims of the paper", (), curves=tuple(needed))
 
 
 @dataclass(frozen=True)
@@ -162,17 +167,27 @@ class Verdict:
 
     @property
     def of(self) -> int:
+        """How often it was looked at, ties included."""
         return sum(one.finding.of for one in self.observations)
+
+    @property
+    def ties(self) -> int:
+        return sum(one.finding.ties for one in self.observations)
+
+    @property
+    def decisive(self) -> int:
+        """How many were no ties."""
+        return self.of - self.ties
 
     @property
     def status(self) -> Status:
         if not self.observations:
             return "not measured"
-        if self.of < self.claim.least:
+        if self.decisive < self.claim.least:
             return "undecided"
-        if self.held < MOST * self.of:
+        if self.held < MOST * self.decisive:
             return "does not hold"
-        return "undecided" if self.by_chance else "holds"
+        return "undecided" if self.held < MOST * self.of or self.by_chance else "holds"
 
     @property
     def by_chance(self) -> bool:
@@ -184,8 +199,9 @@ class Verdict:
         """The count in words, or what is missing."""
         if self.status == "not measured":
             return f"missing: {', '.join(self.missing)}" if self.missing else "the runs there are make no fair pair"
-        fewer = f", fewer than {self.claim.least}" if self.of < self.claim.least else ""
-        told = f"{self.held} of {self.of} {self.claim.unit}{fewer}"
+        ties = f", {count_of(self.ties, 'tie')}" if self.ties else ""
+        fewer = f", fewer than {self.claim.least}" if self.decisive < self.claim.least else ""
+        told = f"{self.held} of {self.of} {self.claim.unit}{ties}{fewer}{' without ties' if ties and fewer else ''}"
         if self.chance is None or not self.of:
             return told
         percent = [f"{100 * share:.0f} %" for share in (self.held / self.of, self.chance.mean, self.chance.most)]
@@ -195,14 +211,15 @@ class Verdict:
     def command(self) -> str:
         """Measures what is missing; if nothing is, longer runs."""
         longer = "" if self.missing else f" --max-epochs {LONGER * CLAIM_EPOCHS}"
-        return f"gcdformer reproduce {CLAIMS} --only {self.claim.name}{longer}"
+        return f"gcdformer reproduce {CLAIMS} --only {self.claim.name} --run{longer}"
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.claim.name, "statement": self.claim.statement, "verdict": self.status, "held": self.held,
-                "of": self.of, "least": self.claim.least, "unit": self.claim.unit, "rule": self.claim.rule,
-                "told": self.told, "chance": asdict(self.chance) if self.chance else None,
-                "evidence": [{"where": one.where, "held": one.finding.held, "of": one.finding.of, "told": one.finding.told,
-                              "recipe": one.runs[0].recipe, "current": one.current, "runs": [run.name for run in one.runs]}
+                "of": self.of, "ties": self.ties, "least": self.claim.least, "unit": self.claim.unit,
+                "rule": self.claim.rule, "told": self.told, "chance": asdict(self.chance) if self.chance else None,
+                "evidence": [{"where": one.where, "held": one.finding.held, "of": one.finding.of, "ties": one.finding.ties,
+                              "told": one.finding.told, "recipe": one.runs[0].recipe, "current": one.current,
+                              "runs": [run.name for run in one.runs]}
                              for one in self.observations],
                 "missing": list(self.missing), "command": self.command}
 
@@ -212,7 +229,7 @@ def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
     recorded for an experiment and is another one decides nothing."""
     known = [entry for entry in entries if not PROBLEM & entry.facts["changed"].keys()]
     found = claim.observe(known)
-    if any(one.current and one.finding.of for one in found):
+    if any(one.current and one.finding.decisive for one in found):
         found = [one for one in found if one.current]
     have = {name for entry in known if is_current(entry) for name in entry.experiments}
     missing = tuple(one.name for one in claim.experiments if one.name not in have)

@@ -30,20 +30,25 @@ SLOWER = ("epoch-learned", "epochs", "reached")
 
 
 def reproduction_tables(entries: Iterable[Entry] | None = None, *, names: Iterable[str] | None = None,
-                        bases: Iterable[int] | None = None, preset: str | None = None) -> list[dict[str, Any]]:
-    """Every table with its cells, published beside ours. Without `entries` it tells what the ledger tells."""
+                        bases: Iterable[int] | None = None, preset: str | None = None,
+                        only: Iterable[Experiment] | None = None) -> list[dict[str, Any]]:
+    """Every table with its cells, published beside ours, or with those of some bases and experiments. Without `entries` it
+    tells what the ledger tells."""
     chosen = choose(ledger_entries() if entries is None else entries, preset)
-    wanted = None if bases is None else set(bases)
-    return [compare_table(TABLES[name], chosen, wanted) for name in (TABLES if names is None else names)]
+    some, few = (None if wanted is None else set(wanted) for wanted in (bases, only))
+    return [compare_table(TABLES[name], chosen, [cell for cell in TABLES[name].cells
+                                                 if (some is None or cell.experiment.base in some)
+                                                 and (few is None or cell.experiment in few)])
+            for name in (TABLES if names is None else names)]
 
 
-def compare_table(table: Table, chosen: dict[str, Choice], bases: set[int] | None = None) -> dict[str, Any]:
-    cells = [compare_cell(table, cell, chosen) for cell in table.cells if bases is None or cell.experiment.base in bases]
+def compare_table(table: Table, chosen: dict[str, Choice], wanted: Iterable[Cell]) -> dict[str, Any]:
+    cells = [compare_cell(table, cell, chosen) for cell in wanted]
     beside = [one for cell in cells for one in cell["otherwise"]]
     alike = alike_runs(table, chosen)
     used = sorted({one["run"] for one in (*cells, *beside, *curve_runs(table, chosen), *alike) if one["run"]})
-    return {"name": table.name, "label": table.label, "title": table.title, "best_of": table.best_of,
-            "epochs": table.epochs, "note": note_json(table.note), "rows": distinct(cells, "row"),
+    return {"name": table.name, "label": table.label, "number": table.in_paper, "title": table.title,
+            "best_of": table.best_of, "epochs": table.epochs, "note": note_json(table.note), "rows": distinct(cells, "row"),
             "columns": distinct(cells, "column"), "cells": cells,
             "published": sum(one["published"] is not None for one in cells),
             "measured": sum(one["status"] in ("measured", "computed") for one in cells),
@@ -229,10 +234,11 @@ def run_facts(entry: Entry) -> dict[str, Any]:
     found = entry.explanation
     broken = {name: rule.to_json()["exceptions"] for name, rule in found.rules.items() if not rule.holds} if found else {}
     return {"run": entry.name, "recipe": entry.recipe, "seed": entry.config.training.seed, "command": entry.command,
-            "minutes": round(entry.minutes, 1), "examples": entry.examples, "epochs": entry.last("epoch"),
-            "examples_per_s": entry.facts["examples_per_s"], "accuracy": entry.last("accuracy"),
-            "n_correct": len(entry.correct) if found else None, "D": entry.correct if found else None,
-            "form": found.form if found else None, "verdict": found.verdict if found else None,
+            "minutes": round(entry.minutes, 1), "stalled_minutes": round(entry.stalled_minutes, 1),
+            "examples": entry.examples, "epochs": entry.last("epoch"), "examples_per_s": entry.facts["examples_per_s"],
+            "accuracy": entry.last("accuracy"), "n_correct": len(entry.correct) if found else None,
+            "D": entry.correct if found else None, "form": found.form if found else None,
+            "verdict": found.verdict if found else None,
             "fidelity": round(100 * found.fidelity["stratified"].value, 2) if found else None,
             "being_learned": found.being_learned if found else [], "broken": broken,
             "classes": list(found.model.labels) if found and found.form == "U" else None}
@@ -251,11 +257,20 @@ def count_tables(entries: list[Entry], preset: str | None = None) -> dict[str, A
         curves = sum(len(chosen[one.name].group) for one in table.curves if one.name in chosen)
         computed = sum(cell.computed for cell in table.published)
         with_runs += bool(measured_cells or curves)
-        tables.append({"name": table.name, "label": table.label, "title": table.title, "cells": len(table.published),
-                       "measured": len(measured_cells) + computed, "computed": computed, "curves": curves})
+        tables.append({"name": table.name, "label": table.label, "number": table.in_paper, "title": table.title,
+                       "cells": len(table.published), "measured": len(measured_cells) + computed, "computed": computed,
+                       "curves": curves})
     return {"tables": tables, "cells": sum(one["cells"] for one in tables),
             "measured": sum(one["measured"] for one in tables),
             "distinct_runs": len({entry.name for entry in entries}), "tables_with_measurements": with_runs}
+
+
+def open_experiments(table: Table, entries: Iterable[Entry], preset: str | None = None) -> set[str]:
+    """The experiments that a cell without our value needs."""
+    chosen = choose(entries, preset)
+    still = [cell for cell in table.published if our_value(cell, choice_of(cell, chosen), chosen)[1] == "not measured"]
+    return {cell.experiment.name for cell in still} | {cell.experiment.natural.name for cell in still
+                                                       if cell.measure.kind == "new-prime-powers"}
 
 
 def distinct(cells: list[dict[str, Any]], key: str) -> list[str]:

@@ -35,6 +35,8 @@ CURVE = {"epoch": 0, "examples": 0, "seconds": 1, "loss": 5, "test_loss": 5, "ac
 """What is kept of each evaluation, and its decimals."""
 LATE_EPOCHS, LATE_GCDS = 7, 20
 """Under uniform outcomes f(k) of these last epochs and first k is kept too: it changes from epoch to epoch."""
+STALLED = 3
+"""Times the median epoch: one that took longer has stalled. Its examples are no slower than the others'."""
 EMPTY = np.zeros(0, dtype=np.int64)
 
 
@@ -79,7 +81,15 @@ class Entry:
 
     @property
     def minutes(self) -> float:
+        """From start to end, with the evaluations and whatever else the machine did meanwhile."""
         return float(self.last("seconds")) / 60
+
+    @property
+    def stalled_minutes(self) -> float:
+        """How much longer than the median epoch those took in which the machine must have slept or done other work."""
+        took = np.diff(self.facts["curve"]["seconds"], prepend=0.0)
+        usual = float(np.median(took))
+        return float(took[took > STALLED * usual].sum() - usual * (took > STALLED * usual).sum()) / 60
 
     @property
     def note(self) -> Note | None:

@@ -135,16 +135,16 @@ UNI5_COLUMNS = [("natural", Measure("correct")), ("natural, epochs", Measure("ep
                 ("5 % uniform", Measure("correct")), ("5 % uniform, epochs", Measure("epochs"))]
 
 TABLES = (
-    Table("grokking_det", "tab:grokking_det", "Large bases: divisors of B learned, other primes and when", grokking_det(),
+    Table("grokking_det", "tab:grokking_det", 4, "Large bases: divisors of B learned, other primes and when", grokking_det(),
           best_of=3, epochs=GROKKED_EPOCHS, note=GROKS),
-    Table("grokking_inverse", "tab:grokking_inverse", "Log-uniform outcomes against natural ones, uniform operands",
+    Table("grokking_inverse", "tab:grokking_inverse", 5, "Log-uniform outcomes against natural ones, uniform operands",
           grokking_inverse(), best_of=3, epochs=700, note=MORE_EPOCHS),
-    Table("grokked_3", "tab:grokked_3", "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
+    Table("grokked_3", "tab:grokked_3", 20, "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
           note=GROKS_1000, curves=(Experiment(1000, two_set=LARGER_SET),),
           alike=(Experiment(2023, two_set=TWO_SET), Experiment(2401, two_set=TWO_SET))),
-    Table("grokking_uni5", "tab:grokking_uni5", "5 % uniform outcomes for large bases",
+    Table("grokking_uni5", "tab:grokking_uni5", 21, "5 % uniform outcomes for large bases",
           grid(UNI5, UNI5_COLUMNS, lambda base, column: Experiment(base, outcomes="natural" if column < 2 else "mixture"),
                {(base, "natural"): note for base, note in NATURAL_NOTES.items()}), best_of=3),
-    Table("grok_loss", "fig:grok_loss", "Learning curves of three seeds, base 2023, uniform operands", (), best_of=3,
+    Table("grok_loss", "fig:grok_loss", 5, "Learning curves of three seeds, base 2023, uniform operands", (), best_of=3,
           note=GROKS, curves=(Experiment(2023, two_set=TWO_SET),)),
 )

@@ -1,7 +1,8 @@
 """What a run, or a fair pair of runs, says about each of the paper's claims: pure functions of entries of the ledger.
 
-Each returns a `Finding`: how often of how many times it was as claimed, and the figures in words; none of none where the
-claim could not have failed. Which runs are asked, and what share makes a claim hold, is in `claims`.
+Each returns a `Finding`: how often of how many times it was as claimed, how many of these were ties, and the figures in
+words; none of none where the claim could not have failed. Which runs are asked, and what share makes a claim hold, is in
+`claims`.
 """
 
 from __future__ import annotations
@@ -39,23 +40,20 @@ LARGEST = 100
 
 
 def sooner(slow: Entry, fast: Entry) -> Finding:
-    """Steps that the second run reached in fewer examples, of those that tell the two apart. Numbers of correct GCD that
-    came together in both runs are one step: they are not learned one by one."""
+    """Steps that the second run reached in fewer examples; in as many is a tie. Numbers of correct GCD that came together in
+    both runs are one step: they are not learned one by one. What both knew when they were first evaluated does not tell."""
     end = common(slow, fast)
     best = max(value for entry in (slow, fast) for value, examples in points(entry) if examples <= end)
     steps: dict[tuple[int | None, int | None], list[int]] = {}
     for count in range(1, best + 1):
         steps.setdefault((reached(slow, count, end), reached(fast, count, end)), []).append(count)
-    told = []
-    held = of = 0
-    for (first, second), counts in steps.items():
-        if first != second:
-            of += 1
-            held += second is not None and (first is None or second < first)
-            told.append(f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} correct GCD after "
-                        f"{in_millions(second)} against {in_millions(first)}")
+    steps.pop((points(slow)[0][1], points(fast)[0][1]), None)
+    told = [f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} correct GCD after "
+            f"{in_millions(second)} against {in_millions(first)}" for (first, second), counts in steps.items()]
+    held = sum(second is not None and (first is None or second < first) for first, second in steps)
     last = [value_at(entry, "n_correct", end) for entry in (fast, slow)]
-    return Finding(held, of, "; ".join([*told, f"{last[0]} against {last[1]} after {millions(end)}"]))
+    return Finding(held, len(steps), "; ".join([*told, f"{last[0]} against {last[1]} after {millions(end)}"]),
+                   ties=sum(first == second for first, second in steps))
 
 
 def in_millions(examples: int | None) -> str:
@@ -74,10 +72,11 @@ def reached(entry: Entry, count: int, end: int) -> int | None:
 
 
 def more_correct(worse: Entry, better: Entry) -> Finding:
-    """Whether the second run has more correct GCD; as many tell nothing."""
+    """Whether the second run has more correct GCD; as many is a tie."""
     end = common(worse, better)
     first, second = (value_at(entry, "n_correct", end) for entry in (worse, better))
-    return Finding(int(second > first), int(second != first), f"{second} against {first} correct GCD after {millions(end)}")
+    return Finding(int(second > first), 1, f"{second} against {first} correct GCD after {millions(end)}",
+                   ties=int(second == first))
 
 
 def as_many_correct(usual: Entry, other: Entry) -> Finding:
@@ -148,16 +147,17 @@ def only_comparison(addition: Entry, comparison: Entry) -> Finding:
 
 
 def primes_in_order(entry: Entry) -> Finding:
-    """Pairs of primes that do not divide B of which the smaller was learned first, of those with one learned before the
-    other; primes that were not learned come last."""
+    """Pairs of primes that do not divide B of which the smaller was learned first, of those with one learned; in the same
+    evaluation is a tie. Primes that were not learned come last."""
     base = entry.config.task.base
     first = {p: entry.first_epoch(p) for p in range(2, LARGEST + 1) if (p, 1) == prime_power(p) and base % p}
     learned = {p: epoch for p, epoch in first.items() if epoch is not None}
-    pairs = [(first[p], epoch) for q, epoch in learned.items() for p in first if p < q and first[p] != epoch]
+    pairs = [(first[p], epoch) for q, epoch in learned.items() for p in first if p < q]
     held = sum(smaller is not None and smaller < larger for smaller, larger in pairs)
     order = sorted(learned, key=lambda p: (learned[p], p))
     told = ", ".join(f"{p} at {at_epoch(entry, learned[p])}" for p in order) or "none"
-    return Finding(held, len(pairs), f"primes that do not divide {base}, with epochs: {told}")
+    return Finding(held, len(pairs), f"primes that do not divide {base}, with epochs: {told}",
+                   ties=sum(smaller == larger for smaller, larger in pairs))
 
 
 def digits_needed(q: int, base: int) -> int | None:
@@ -167,17 +167,18 @@ def digits_needed(q: int, base: int) -> int | None:
 
 def visible_first(entry: Entry) -> Finding:
     """Pairs of prime powers of which the larger shows in the last two digits and the smaller does not, with the larger
-    learned first. The larger is the rarer one, so that being rare does not explain it. Pairs of which neither was learned do
-    not tell."""
+    learned first; in the same evaluation is a tie. The larger is the rarer one, so that being rare does not explain it.
+    Pairs of which neither was learned do not tell."""
     base = entry.config.task.base
     powers = [q for q in range(2, LARGEST + 1) if prime_power(q) and digits_needed(q, base)]
     hidden = [q for q in powers if (digits_needed(q, base) or 0) > VISIBLE_DIGITS]
     seen = [q for q in powers if q not in hidden]
     pairs = [(entry.first_epoch(q), entry.first_epoch(r)) for q in seen for r in hidden if q > r]
-    telling = [(near, far) for near, far in pairs if near != far]
+    telling = [(near, far) for near, far in pairs if (near, far) != (None, None)]
     held = sum(near is not None and (far is None or near < far) for near, far in telling)
     return Finding(held, len(telling),
-                   f"visible in two digits: {learned_at(entry, seen)}; hidden: {learned_at(entry, hidden)}")
+                   f"visible in two digits: {learned_at(entry, seen)}; hidden: {learned_at(entry, hidden)}",
+                   ties=sum(near == far for near, far in telling))
 
 
 def learned_at(entry: Entry, powers: list[int]) -> str:

@@ -6,13 +6,13 @@ Text only, a function of the tables and the ledger; a test renders it again and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.experiments.paper.claims import claim_verdicts
 from gcdformer.experiments.paper.compare import count_of, count_tables, millions, reproduction_tables, run_facts
-from gcdformer.experiments.paper.entry import Entry
+from gcdformer.experiments.paper.entry import STALLED, Entry
 from gcdformer.experiments.paper.table import PAPER_EPOCH
 
 HEAD = """# The paper, cell by cell
@@ -20,20 +20,29 @@ HEAD = """# The paper, cell by cell
 Written by `gcdformer reproduce --render docs/REPRODUCTION.md` from the measured runs in
 `src/gcdformer/experiments/paper/ledger/`; do not edit it, measure and render again.
 
-A cell reads *published → ours*. `·` means that it was not measured yet. **Bold**: ours differs by more than the noise of
-the test sets; the line below the table says why. Accuracy is in percent of 100,000 uniform pairs; a GCD is correct if nine
-tenths of its pairs are predicted right; epochs are the paper's, of 300,000 examples. Values that need no run (theory,
-parameter counts, tokens) are computed. The best of several seeds is taken among runs that differ in the seed only.
-In the recipe `fast` the model is smaller than the paper's unless a table is about the model; the reasons name both.
+Tables and figures have the numbers of the paper, which continue in its appendix: `gcdformer reproduce 2` and
+`gcdformer reproduce "Figure 1"` show one of them. A cell reads *published → ours*. `·` means that it was not measured yet.
+**Bold**: ours differs by more than the noise of the test sets; the line below the table says why. Accuracy is in
+percent of 100,000 uniform pairs; a GCD is correct if nine tenths of its pairs are predicted right; epochs are the paper's,
+of 300,000 examples. Values that need no run (theory, parameter counts, tokens) are computed. The best
+of several seeds is taken among runs that differ in the seed only. In the recipe `fast` the model is smaller
+than the paper's unless a table is about the model; the reasons name both.
 """
-COLLAPSED = ("prediction", "frequency", "share")
+COUNTED = ("prediction", "frequency", "share")
 LONGEST_LIST = 12
 LONGEST_EVIDENCE = 40
 CLAIMS_HEAD = f"""What the paper claims, in our words, and what the measured runs say of it. A comparison pairs runs that
 differ in one thing, of the same recipe and seed and of like budgets, and reads both after the same number of examples unless
-it says otherwise. A claim holds if that is so three times of four; it is undecided if fewer were counted than it asks for,
-or if chance does as well.
-`gcdformer reproduce {CLAIMS}` measures what is missing, {CLAIM_EPOCHS} epochs a run."""
+it says otherwise. A claim holds if it is as claimed three times of four. Where the two sides of a comparison come out equal,
+that is a tie: it counts as one of the times and is not as claimed, but it does not speak against the claim either. So a
+claim does not hold only if it fails without its ties too; if only the ties keep it from three times of four, it is
+undecided. It is also undecided if fewer comparisons than it asks for are no ties, or if chance does as well.
+
+`gcdformer reproduce {CLAIMS}` shows the claims; `gcdformer reproduce {CLAIMS} --run` also measures what is missing,
+{CLAIM_EPOCHS} epochs per run."""
+RUNS_HEAD = f"""Each run with what it learned, whether the rules hold, and the command to repeat it. Minutes are those on the
+clock, evaluations included. An epoch that took more than {STALLED} times the median has stalled, because the machine slept
+or did other work: what it took beyond the median is named. Examples/s are those of the median epoch, in training alone."""
 
 
 def render(entries: list[Entry]) -> str:
@@ -46,11 +55,11 @@ def render(entries: list[Entry]) -> str:
 
 def overview(tables: list[dict[str, Any]], entries: list[Entry]) -> str:
     counts = count_tables(entries)
-    rows = [[f"[{one['name']}](#{anchor(one)})", one["title"], str(one["published"]), str(one["measured"]),
+    rows = [[one["number"], f"[{one['name']}](#{anchor(one)})", one["title"], str(one["published"]), str(one["measured"]),
              str(sum(cell["agrees"] is True for cell in one["cells"])), str(len(one["runs"]))] for one in tables]
     told = (f"{count_of(counts['distinct_runs'], 'run')}; {counts['measured']} of {counts['cells']} cells have our value, "
             f"{counts['tables_with_measurements']} of {len(tables)} tables and figures have measurements.")
-    return f"{told}\n\n{markdown(['table', 'what', 'cells', 'ours', 'agree', 'runs'], rows)}"
+    return f"{told}\n\n{markdown(['in the paper', 'name', 'what', 'cells', 'ours', 'agree', 'runs'], rows)}"
 
 
 def anchor(table: dict[str, Any]) -> str:
@@ -86,15 +95,15 @@ def evidence_lines(claim: dict[str, Any]) -> list[str]:
 
 
 def table_section(table: dict[str, Any]) -> str:
-    """A table: a grid of cells, or for predictions a line for each column."""
-    lines = [f"## {table['name']}", "", f"{table['title']} (`{table['label']}`).{budget(table)}", ""]
+    """A table as the paper has it, published beside ours; for predictions also how many agree in each column."""
+    lines = [f"## {table['name']}", "", f"{table['number']}: {table['title']} (`{table['label']}`).{budget(table)}", ""]
     if table["note"]:
         lines += [f"Note: {table['note']['text']}.", ""]
     if not table["cells"] and not table["curves"]:
         return "\n".join([*lines, "Not measured yet."])
     if table["cells"]:
-        collapsed = any(cell["measure"] in COLLAPSED for cell in table["cells"])
-        lines += [in_groups(table) if collapsed else as_grid(table), ""]
+        lines += [in_shares(table) if is_split(table) else as_grid(table), ""]
+        lines += [in_groups(table), ""] if is_counted(table) else []
         lines += [f"- {line}" for line in reasons(table)]
     lines += [f"- {alike_line(one)}" for one in table["alike"]]
     lines += [curve_line(one) for one in table["curves"]]
@@ -107,6 +116,16 @@ def budget(table: dict[str, Any]) -> str:
     if table["epochs"]:
         parts.append(f"up to {table['epochs']} epochs ({table['epochs'] * PAPER_EPOCH / 1e6:.0f} M examples)")
     return f" Published: {', '.join(parts)}." if parts else ""
+
+
+def is_counted(table: dict[str, Any]) -> bool:
+    """Whether it has so many cells that those which agree are also counted."""
+    return any(cell["measure"] in COUNTED for cell in table["cells"])
+
+
+def is_split(table: dict[str, Any]) -> bool:
+    """Whether each of its rows is a distribution, whose values are other ones in each row."""
+    return all(cell["measure"] == "share" for cell in table["cells"])
 
 
 def as_grid(table: dict[str, Any]) -> str:
@@ -124,6 +143,18 @@ def show(cell: dict[str, Any] | None) -> str:
     return f"{text(cell['published'])} → {f'**{ours}**' if cell['agrees'] is False else ours}"
 
 
+def in_shares(table: dict[str, Any]) -> str:
+    """A line for each row, with its values and their shares."""
+    rows = [[name, ", ".join(map(" ".join, shares))] for name, shares in shares_of(table, show).items()]
+    return markdown(["", "predicted: percent of the pairs"], rows)
+
+
+def shares_of(table: dict[str, Any], shown: Callable[[dict[str, Any]], str]) -> dict[str, list[tuple[str, str]]]:
+    """For each row the values that it is split over, each with its share."""
+    return {row: [(cell["column"].replace(" %", ":"), shown(cell)) for cell in table["cells"] if cell["row"] == row]
+            for row in table["rows"]}
+
+
 def in_groups(table: dict[str, Any]) -> str:
     return markdown(*group_rows(table))
 
@@ -131,7 +162,7 @@ def in_groups(table: dict[str, Any]) -> str:
 def group_rows(table: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """For each column how many cells agree, those that do not, and the run; for each row where a row is a distribution.
     Headings and rows."""
-    one, other = ("row", "column") if all(cell["measure"] == "share" for cell in table["cells"]) else ("column", "row")
+    one, other = ("row", "column") if is_split(table) else ("column", "row")
     rows = []
     for name in table[f"{one}s"]:
         cells = [cell for cell in table["cells"] if cell[one] == name]
@@ -189,15 +220,13 @@ def curve_line(one: dict[str, Any]) -> str:
 
 
 def runs_section(entries: Iterable[Entry]) -> str:
-    lines = ["## Runs", "", "Each run with what it learned, whether the rules hold, and the command to repeat it.", ""]
+    lines = ["## Runs", "", RUNS_HEAD, ""]
     found = [run_lines(run_facts(entry)) for entry in entries]
     return "\n".join([*lines, *(found or ["None is measured yet."])])
 
 
 def run_lines(run: dict[str, Any]) -> str:
-    parts = [f"**{run['run']}**: {run['recipe']}, seed {run['seed']}; {run['minutes']} minutes, "
-             f"{millions(run['examples'])}, {run['examples_per_s'] or '?'} examples/s; "
-             f"accuracy {run['accuracy']:.2f}"]
+    parts = [f"**{run['run']}**: {run['recipe']}, seed {run['seed']}; {effort(run)}; accuracy {run['accuracy']:.2f}"]
     if run["D"] is not None:
         parts.append(f"{run['n_correct']} correct GCD ({shorten(run['D'])})")
         parts.append(f"form {run['form']}, {run['verdict']}, stratified fidelity {run['fidelity']:.2f} %")
@@ -208,6 +237,13 @@ def run_lines(run: dict[str, Any]) -> str:
         parts += [f"the rule '{name}' is broken by {shorten(dict.fromkeys(one.get('k', '?') for one in exceptions))}"
                   for name, exceptions in run["broken"].items()]
     return f"- {'; '.join(parts)}.\n  `{run['command']}`"
+
+
+def effort(run: dict[str, Any]) -> str:
+    """How long it took, and for how many examples; the speed is of training alone, and is said to be."""
+    stalled = f", {run['stalled_minutes']} of them stalled" if run["stalled_minutes"] else ""
+    speed = f", {run['examples_per_s']:,} examples/s in training" if run["examples_per_s"] else ""
+    return f"{run['minutes']} minutes{stalled}; {millions(run['examples'])}{speed}"
 
 
 def shorten(values: Iterable[Any]) -> str:

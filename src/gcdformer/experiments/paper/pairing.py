@@ -30,11 +30,18 @@ Contrast = tuple[Experiment, Experiment]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at in a run or a pair: it was as claimed `held` times of `of`. None of none: it does not tell."""
+    """What was looked at in a run or a pair: it was as claimed `held` times of `of`, among them `ties`, in which the two
+    sides came out equal. None of none: it does not tell."""
 
     held: int
     of: int
     told: str
+    ties: int = 0
+
+    @property
+    def decisive(self) -> int:
+        """How many were no ties."""
+        return self.of - self.ties
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,10 @@ def over_runs(wanted: Callable[[Entry], bool], judge: Callable[[Entry], Finding]
     return observe
 
 
-def pair_runs(entries: Iterable[Entry], one: Experiment, other: Experiment) -> list[tuple[Entry, Entry]]:
+def pair_runs(entries: list[Entry], one: Experiment, other: Experiment) -> list[tuple[Entry, Entry]]:
     """The runs of two experiments two by two, those nearest in examples first; each run is in one pair at most."""
-    listed = list(entries)
-    candidates = [(first, second) for first in listed if one.name in first.experiments
-                  for second in listed if other.name in second.experiments and same_recipe(first, second)]
+    of_one, of_other = ([entry for entry in entries if name in entry.experiments] for name in (one.name, other.name))
+    candidates = [(first, second) for first in of_one for second in of_other if same_recipe(first, second)]
     used: set[str] = set()
     pairs = []
     for first, second in sorted(candidates, key=lambda pair: (unlike(*pair), pair[0].name, pair[1].name)):

@@ -18,7 +18,7 @@ def fraction(base: int, column: int) -> Experiment:
 
 
 TABLES = (
-    Table("fractions", "tab:fractions", "Tasks on fractions: accuracy",
+    Table("fractions", "tab:fractions", 9, "Tasks on fractions: accuracy",
           grid(FRACTIONS, [(f"{task}, M = 10^{power}", Measure("accuracy")) for task in TASKS for power in (5, 6)],
                fraction),
           best_of=3, epochs=1500),

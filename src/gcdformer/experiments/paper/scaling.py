@@ -132,10 +132,10 @@ def parameters(columns: list[tuple[str, Experiment, float]]) -> tuple[Cell, ...]
                  for name, run, count in columns)
 
 
-def recurrent_table(name: str, text: str, operands: str, outcomes: str, title: str, epochs: int,
-                    notes: Mapping[tuple[int, str], Note] = MappingProxyType({})) -> Table:
+def recurrent_table(name: str, number: int, text: str, operands: str, outcomes: str, title: str,
+                    epochs: int, notes: Mapping[tuple[int, str], Note] = MappingProxyType({})) -> Table:
     columns = [(f"{family} {hidden}", CORRECT) for family, hidden in RECURRENT]
-    return Table(name, f"tab:{name}", title,
+    return Table(name, f"tab:{name}", number, title,
                  grid(text, columns, lambda base, column: recurrent(base, column, operands, outcomes), notes),
                  best_of=3, epochs=epochs, note=RECURRENT_SMALLER)
 
@@ -144,18 +144,18 @@ DIM_NAMES = [*map(str, DIMS), "4 layers of 512"]
 DEPTH_NAMES = [f"{encoder}/{decoder}" for encoder, decoder in DEPTHS]
 
 TABLES = (
-    Table("small_dims", "tab:small_dims", "One layer of 512 to 32 dimensions: accuracy and parameters",
+    Table("small_dims", "tab:small_dims", 10, "One layer of 512 to 32 dimensions: accuracy and parameters",
           parameters([(name, one_layer(10, place), count)
                       for place, (name, count) in enumerate(zip(DIM_NAMES, [*DIMS.values(), BASELINE], strict=True))])
           + grid(SMALL_DIMS, [(name, ACCURACY) for name in DIM_NAMES], one_layer),
           note=OWN_MODEL),
-    Table("deep_models", "tab:deep_models", "Encoder and decoder layers: accuracy and parameters",
+    Table("deep_models", "tab:deep_models", 11, "Encoder and decoder layers: accuracy and parameters",
           parameters([(name, deep(10, place), count)
                       for place, (name, count) in enumerate(zip(DEPTH_NAMES, DEPTHS.values(), strict=True))])
           + grid(DEEP_MODELS, [(name, ACCURACY) for name in DEPTH_NAMES], deep, {(12, "1/12"): MISPRINT}), note=SMALLER),
-    recurrent_table("lstm1", LSTM1, "uniform", "natural", "Recurrent models, uniform operands", 500),
-    recurrent_table("lstm2", LSTM2, "log-uniform", "natural", "Recurrent models, log-uniform operands", 500),
-    recurrent_table("lstm3", LSTM3, "log-uniform", "log-uniform", "Recurrent models, log-uniform operands and outcomes",
+    recurrent_table("lstm1", 17, LSTM1, "uniform", "natural", "Recurrent models, uniform operands", 500),
+    recurrent_table("lstm2", 18, LSTM2, "log-uniform", "natural", "Recurrent models, log-uniform operands", 500),
+    recurrent_table("lstm3", 19, LSTM3, "log-uniform", "log-uniform", "Recurrent models, log-uniform operands and outcomes",
                     450, {(int(line.split()[0]), column): COPIED for line in LSTM3.strip().splitlines()
                           for column in ("lstm 1024", "gru 2048")}),
 )

@@ -141,11 +141,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or the readable facts of a figure. `epochs` and `best_of` are the paper's own budget, where it is stated;
-    a figure shows all of its `best_of` seeds."""
+    """A table, or the readable facts of a figure. `number` is the paper's, which numbers tables and figures apart, also
+    through the appendix; a figure's label begins with `fig:`. `epochs` and `best_of` are the paper's own budget, where it is
+    stated; a figure shows all of its `best_of` seeds."""
 
     name: str
     label: str
+    number: int
     title: str
     cells: tuple[Cell, ...]
     best_of: int = 1
@@ -157,6 +159,15 @@ class Table:
     """For a table of predictions: other experiments whose predictions are told in its form, once they have grokked."""
     epochs_of_columns: tuple[tuple[str, int], ...] = ()
     """The columns whose epochs are others than the table's."""
+
+    @property
+    def is_figure(self) -> bool:
+        return self.label.startswith("fig:")
+
+    @property
+    def in_paper(self) -> str:
+        """What the paper calls it: Table 2, Figure 1."""
+        return f"{'Figure' if self.is_figure else 'Table'} {self.number}"
 
     @property
     def rows(self) -> list[str]:

@@ -84,15 +84,15 @@ def uni1000() -> tuple[Cell, ...]:
 
 
 TABLES = (
-    Table("pred_uni10", "tab:pred_uni10", "Predictions at successive epochs, base 10, uniform operands and outcomes",
+    Table("pred_uni10", "tab:pred_uni10", 8, "Predictions at successive epochs, base 10, uniform operands and outcomes",
           uni10(), epochs=581, note=BY_CLASS),
-    Table("pred_uni1000_400", "tab:pred_uni1000_400", "Predictions split over many values, base 1000, uniform outcomes",
+    Table("pred_uni1000_400", "tab:pred_uni1000_400", 15, "Predictions split over many values, base 1000, uniform outcomes",
           uni1000(), epochs=400, note=CHANGING),
-    Table("uniforms", "tab:uniforms", "Correct GCD with uniform outcomes",
+    Table("uniforms", "tab:uniforms", 16, "Correct GCD with uniform outcomes",
           grid(UNIFORMS, COLUMNS, lambda base, column: Experiment(base, ("uniform", "log-uniform")[column], "uniform"),
                {(1000, "uniform operands"): BASE_1000}), best_of=3, epochs=1200),
-    Table("uniacc", "fig:uniacc", "Learning curves of three seeds, base 10, uniform operands and outcomes", (), best_of=3,
+    Table("uniacc", "fig:uniacc", 3, "Learning curves of three seeds, base 10, uniform operands and outcomes", (), best_of=3,
           curves=(UNI_10,)),
-    Table("uniacc1000", "fig:uniacc1000", "Learning curve, base 1000, uniform operands and outcomes", (),
+    Table("uniacc1000", "fig:uniacc1000", 4, "Learning curve, base 1000, uniform operands and outcomes", (),
           curves=(UNI_1000,)),
 )
