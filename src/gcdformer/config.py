@@ -8,7 +8,8 @@ only they can check (does M fit the task, does the task have outcomes) is checke
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, Self, get_args
 
 import tomli_w
@@ -320,6 +321,14 @@ class Config(Section):
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
+    @property
+    def examples_in_words(self) -> str:
+        """Where the training examples come from: a file, or the distributions that they are drawn from."""
+        if self.data.train_file is not None:
+            return f"from {self.data.train_file}"
+        outcomes = f", {self.data.outcomes_in_words} outcomes" if self.task.task == "gcd" else ""
+        return f"{self.data.operands} operands{outcomes}"
+
     def identity(self) -> dict[str, Any]:
         """The leaves that make two runs the same, flat."""
         tree = self.model_dump(exclude={"limits", "machine"})
@@ -365,13 +374,17 @@ class Leaf:
         self.choices = [k for k in get_args(self.kind) if isinstance(k, str)]
 
 
-def config_leaves() -> Iterator[Leaf]:
+@cache
+def config_leaves() -> tuple[Leaf, ...]:
     """Every leaf of the schema, in order."""
-    for section, info in Config.model_fields.items():
-        kind = info.annotation
-        assert isinstance(kind, type) and issubclass(kind, Section)
-        for name, leaf in kind.model_fields.items():
-            yield Leaf(section, name, leaf)
+    return tuple(Leaf(section, name, leaf) for section, info in Config.model_fields.items()
+                 for name, leaf in section_class(info).model_fields.items())
+
+
+def section_class(info: FieldInfo) -> type[Section]:
+    kind = info.annotation
+    assert isinstance(kind, type) and issubclass(kind, Section)
+    return kind
 
 
 def describe_validation(error: ValidationError) -> str:

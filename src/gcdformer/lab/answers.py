@@ -54,12 +54,13 @@ class Described(Answer):
 
     id: str
     name: str
-    example: bool = Field(description="whether it is the bundled example")
+    example: bool = Field(description="whether it comes with the package")
     task: str
     base: int
     maximum: int = Field(description="M, the largest operand")
-    operands: str
-    outcomes: str
+    examples_from: str = Field(description="a file, or the distributions that training examples are drawn from")
+    operands: str | None = Field(description="distribution of the operands; null if trained from a file")
+    outcomes: str | None = Field(description="distribution of the GCD; null if trained from a file, or of another task")
     family: str
     dim: int
     model: str
