@@ -377,14 +377,12 @@ class Leaf:
 @cache
 def config_leaves() -> tuple[Leaf, ...]:
     """Every leaf of the schema, in order."""
-    return tuple(Leaf(section, name, leaf) for section, info in Config.model_fields.items()
-                 for name, leaf in section_class(info).model_fields.items())
-
-
-def section_class(info: FieldInfo) -> type[Section]:
-    kind = info.annotation
-    assert isinstance(kind, type) and issubclass(kind, Section)
-    return kind
+    leaves = []
+    for section, info in Config.model_fields.items():
+        kind = info.annotation
+        assert isinstance(kind, type) and issubclass(kind, Section)
+        leaves += [Leaf(section, name, leaf) for name, leaf in kind.model_fields.items()]
+    return tuple(leaves)
 
 
 def describe_validation(error: ValidationError) -> str:

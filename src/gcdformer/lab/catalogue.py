@@ -21,7 +21,7 @@ from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line, from_text
 
 EXAMPLE = Path(__file__).parent / "example"
-GROKKING = Path(__file__).parent / "example_grokking"
+GROKKING = Path(__file__).parent / "example-grokking"
 DEPTH = 3
 MOST_RUNS = 5000
 CURVE_POINTS = 16

@@ -44,7 +44,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
         }
         if has_gcd:
             history = timeline(lines)
-            made |= {"D": [line["D"] for line in lines], "being_learned": [line.get("being_learned", []) for line in lines],
+            made |= {"D": [line["D"] for line in lines], "nearly": [line.get("being_learned", []) for line in lines],
                      "timeline": timeline_view(history)}
     return made
 
