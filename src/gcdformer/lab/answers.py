@@ -331,7 +331,7 @@ class PaperClaim(Answer):
     name: str
     statement: str
     verdict: Literal["holds", "does not hold", "undecided", "not measured"]
-    told: str = Field(description="how often it was as claimed")
+    count: str = Field(description="how often it was as claimed")
     unit: str = Field(description="what is counted")
     rule: str = Field(description="when it counts as claimed")
     evidence: list[str]

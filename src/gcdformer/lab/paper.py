@@ -39,7 +39,8 @@ def make_page() -> dict[str, Any]:
 def claim_view(claim: dict[str, Any]) -> dict[str, Any]:
     """A claim, its verdict, and a line for each piece of evidence."""
     lines = [line.removeprefix("- ").replace("`", "") for line in evidence_lines(claim)]
-    return {key: claim[key] for key in ("name", "statement", "verdict", "told", "unit", "rule")} | {"evidence": lines}
+    return {key: claim[key] for key in ("name", "statement", "verdict", "unit", "rule")} | {
+        "count": claim["told"], "evidence": lines}
 
 
 def table_view(table: dict[str, Any]) -> dict[str, Any]:

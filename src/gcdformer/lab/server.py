@@ -146,7 +146,7 @@ class WarmUp:
         self._asker = asker
         self._lock = threading.Lock()
         self._seen: str | None = None
-        self._timer = threading.Timer(WARM_UP_AFTER, self._begin)
+        self._timer = threading.Timer(WARM_UP_AFTER, self.begin)
         self._timer.daemon = True
 
     def after_view(self, run: str) -> None:
@@ -155,7 +155,7 @@ class WarmUp:
             if first:
                 self._timer.start()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         assert self._seen is not None
         self._asker.warm_up(self._seen)
         paper_page()

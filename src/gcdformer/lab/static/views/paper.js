@@ -54,7 +54,7 @@ function claimsSection(claims) {
           "li",
           {},
           h("p", {}, claim.statement),
-          h("p", {}, h("span", { class: `badge ${VERDICTS[claim.verdict] ?? ""}`, text: claim.verdict }), claim.told),
+          h("p", {}, h("span", { class: `badge ${VERDICTS[claim.verdict] ?? ""}`, text: claim.verdict }), claim.count),
           h(
             "details",
             {},
