@@ -1,4 +1,4 @@
-"""Makes the runs that the lab shows when there are no others: `python scripts/example_run.py` (some four minutes on one core).
+"""Makes the runs that the lab shows when there are no others: `python scripts/example_run.py` (four minutes).
 
 Two real trainings with short epochs, so that the slider shows every step: one in base 30 whose sieve grows, and one in base
 256 = 2^8 in which nothing is learned for fifteen epochs after the powers of 2, until 3, which does not divide the base, is
@@ -31,9 +31,9 @@ def recipes() -> dict[str, Config]:
     return {
         "example": common.replace(base=30, outcomes="log-uniform", dim=64, schedule="cosine", warmup=300, horizon=2400,
                                   epoch_size=15_360, max_epochs=40),
-        "example-grokking": common.replace(base=256, maximum=65_535, outcomes="natural", repeat_share=0.5, repeat_size=20_000,
-                                           dim=48, weight_decay=0.2, schedule="constant", warmup=500, epoch_size=51_200,
-                                           max_epochs=26)}
+        "example-grokking": common.replace(base=256, maximum=65_535, outcomes="natural", repeat_share=0.5,
+                                           repeat_size=20_000, dim=48, weight_decay=0.2, schedule="constant",
+                                           warmup=500, epoch_size=51_200, max_epochs=26)}
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ from gcdformer.lab.serve import listen
 from gcdformer.lab.server import create_app
 from test_report import long_run
 
-
 SHUTDOWN_SECONDS = 90
 """Longer than the lab gives its trainings to save themselves."""
 

@@ -62,7 +62,8 @@ def test_a_lab_for_others_says_where_it_is_and_who_can_read_it(trained: Run, tmp
 
 
 @pytest.mark.parametrize(("host", "loopback", "shown"), [
-    ("127.0.0.1", True, "127.0.0.1"), ("127.0.0.5", True, "127.0.0.5"), ("::1", True, "[::1]"), ("localhost", True, "localhost"),
+    ("127.0.0.1", True, "127.0.0.1"), ("127.0.0.5", True, "127.0.0.5"), ("::1", True, "[::1]"),
+    ("localhost", True, "localhost"),
     ("192.168.1.5", False, "192.168.1.5"), ("fe80::1", False, "[fe80::1]"), ("lab.local", False, "lab.local")])
 def test_addresses_in_words(host: str, loopback: bool, shown: str) -> None:
     assert is_loopback(host) is loopback and url_host(host) == shown

@@ -130,8 +130,8 @@ class RunDetails(Described):
     repeat: str = Field(description="the command that trains it again")
     config: str = Field(description="config.toml")
     D: list[list[int]] | None = Field(None, description="by evaluation")
-    nearly: list[list[int]] | None = Field(None, description="by evaluation, the k with f(k) = k that are not correct; which k "
-                                           "are being learned is said by the explanation of an epoch")
+    nearly: list[list[int]] | None = Field(None, description="by evaluation, the k with f(k) = k that are not correct; "
+                                           "which k are being learned is said by the explanation of an epoch")
     timeline: TimelineOfD | None = None
 
 
@@ -301,7 +301,7 @@ class PaperCurve(Answer):
 
     run: str
     seed: int
-    measured_as: str | None = Field(description="what it has in place of the experiment's distribution or model, if anything")
+    measured_as: str | None = Field(description="what it has in place of the experiment's distribution or model")
     columns: CurveColumns
     prime_powers: dict[str, int] = Field(description="prime power -> examples after which it first was correct")
 

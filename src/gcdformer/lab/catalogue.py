@@ -167,7 +167,8 @@ def describe(config: Config) -> dict[str, Any]:
              or model.family == "transformer" else f"{model.decoder_layers} layers")
     return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": config.examples_in_words,
             "operands": data.operands if drawn else None,
-            "outcomes": data.outcomes_in_words if drawn and task.task == "gcd" else None, "family": model.family, "dim": model.decoder_dim,
+            "outcomes": data.outcomes_in_words if drawn and task.task == "gcd" else None,
+            "family": model.family, "dim": model.decoder_dim,
             "model": f"{model.family}, {sizes}, {model.hidden_dim or model.decoder_dim} dimensions",
             "short_model": f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}",
             "seed": config.training.seed}

@@ -1,4 +1,4 @@
-"""What the page shows of the paper: its claims with their verdicts, its figures, its tables with published values beside ours.
+"""What the page shows of the paper: its claims with their verdicts, its figures, its tables, published values beside ours.
 
 Read from the ledger, made once and then cached. Knows no run folder of the user's.
 """

@@ -35,6 +35,11 @@ function extent(runs, panel) {
   return [panel.from ?? Math.max(0, low - room), panel.key === "accuracy" ? Math.min(100, high + room) : high + room];
 }
 
+function lastValue(run, panel) {
+  const value = run.columns[panel.key]?.at(-1) ?? null;
+  return `${run.name} ${value === null ? "–" : panel.format(value)}`.trim();
+}
+
 export class Curves {
   // runs: [{name, colour, columns}]; events: prime power -> place on the axis, for a single run.
   constructor(runs, { axis = "epoch", events = null, onChoose = null, onLook = null } = {}) {
@@ -85,7 +90,7 @@ export class Curves {
       width,
       height,
       role: "img",
-      "aria-label": `${panel.title} up to ${AXES[this.axis].title} ${whole(last)}, now ${this.runs.map((run) => `${run.name ?? ""} ${panel.format(run.columns[panel.key]?.at(-1) ?? 0)}`).join("; ")}`,
+      "aria-label": `${panel.title} up to ${AXES[this.axis].title} ${whole(last)}, now ${this.runs.map((run) => lastValue(run, panel)).join("; ")}`,
     });
     for (const value of ticks(low, high, panel.height > 150 ? 5 : 3)) {
       svg.append(
