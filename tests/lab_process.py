@@ -7,7 +7,7 @@ import json
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 
@@ -17,17 +17,27 @@ from gcdformer.lab.serve import listen
 from gcdformer.lab.server import create_app
 from test_report import long_run
 
+SHUTDOWN_SECONDS = 90
+"""Longer than the lab gives its trainings to save themselves."""
+
 
 class Lab:
-    """Started when made; `close` it."""
+    """Started when made; use it in a `with` block, or `close` it."""
 
     def __init__(self, root: Path, *, allow_training: bool = False) -> None:
         self.socket = listen("127.0.0.1", 0)
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
-        self.server = uvicorn.Server(uvicorn.Config(create_app(root, allow_training=allow_training), log_level="warning"))
+        self.server = uvicorn.Server(uvicorn.Config(create_app(root, allow_training=allow_training), log_level="warning",
+                                                    timeout_graceful_shutdown=3))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
         self.thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def request(
         self, target: str, method: str = "GET", body: bytes | None = None, headers: dict[str, str] | None = None
@@ -47,8 +57,9 @@ class Lab:
 
     def close(self) -> None:
         self.server.should_exit = True
-        self.thread.join(30)
+        self.thread.join(SHUTDOWN_SECONDS)
         self.socket.close()
+        assert not self.thread.is_alive(), "the lab does not end"
 
 
 def make_runs(folder: Path, trained: Run) -> Path:

@@ -1,4 +1,4 @@
-"""The lab's API on real run folders: what it tells of runs, epochs and answers; the export; the example."""
+"""The lab's API on real run folders: what it says of runs, epochs and answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from math import gcd
 from pathlib import Path
@@ -17,11 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import gcdformer
-from gcdformer import Run, load_run
+from conftest import tiny_config
+from gcdformer import Run, load_run, train
 from gcdformer.lab import answers, server
-from gcdformer.lab.catalogue import EXAMPLE, Catalogue, sample_lines
-from gcdformer.lab.serve import listen
+from gcdformer.lab.catalogue import Catalogue, sample_lines
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs
@@ -35,9 +35,8 @@ def root(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(root: Path) -> Iterator[Lab]:
-    lab = Lab(root)
-    yield lab
-    lab.close()
+    with Lab(root) as lab:
+        yield lab
 
 
 def test_runs_are_listed_with_what_they_are(lab: Lab) -> None:
@@ -48,6 +47,17 @@ def test_runs_are_listed_with_what_they_are(lab: Lab) -> None:
     assert tiny["damaged"] is None and not tiny["live"] and [epoch for epoch, _ in tiny["curve"]] == [1, 2, 3]
     assert "config.toml" in found["damaged"]["damaged"] and found["sweep~gru"]["family"] == "gru"
     assert len(found["long"]["curve"]) < 60 and found["long"]["curve"][-1][0] == 60
+
+
+def test_a_run_from_a_file_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b,gcd\n" + "".join(f"{n},{2 * n},{n}\n" for n in range(1, 301)))
+    train(tiny_config(train_file=str(path), max_epochs=1), tmp_path / "runs" / "filed")
+    train(tiny_config(task="comparison", max_epochs=1), tmp_path / "runs" / "comparison")
+    found = {run["id"]: run for run in Catalogue(tmp_path / "runs").summaries()}
+    assert found["filed"]["examples_from"] == f"from {path}"
+    assert (found["filed"]["operands"], found["filed"]["outcomes"]) == (None, None)
+    assert found["comparison"]["examples_from"] == "uniform operands" and found["comparison"]["outcomes"] is None
 
 
 def test_a_run_and_its_epochs(lab: Lab, trained: Run) -> None:
@@ -95,31 +105,6 @@ def test_any_checkpoint_can_be_asked(lab: Lab, trained: Run) -> None:
         assert found["epoch"] == epoch and found["prediction"] == (expected if expected >= 0 else None)
     assert "weights" in lab.get("/api/runs/long/ask?a=1&b=1", 400)["error"]
     assert "only models of task 'gcd'" in lab.get("/api/runs/comparison/ask?a=1&b=1", 400)["error"]
-
-
-def test_surprises_are_pairs_against_the_rules() -> None:
-    lab = Lab(EXAMPLE.parent / "nowhere")
-    try:
-        assert [run["id"] for run in lab.get("/api/runs")["runs"]] == ["example"]
-        for _ in range(5):
-            pair = lab.get("/api/runs/example/surprise")
-            found = lab.get(f"/api/runs/example/ask?a={pair['a']}&b={pair['b']}")
-            assert found["prediction"] != found["rule"] and "the rules say" in found["reason"]
-    finally:
-        lab.close()
-
-
-def test_the_example_is_small_real_and_whole() -> None:
-    run = load_run(EXAMPLE)
-    size = sum(path.stat().st_size for path in EXAMPLE.rglob("*") if path.is_file())
-    assert size < 2_000_000 and len(run.metrics) >= 30 and run.metrics[-1]["n_correct"] >= 12
-    counts = [0, *(line["n_correct"] for line in run.metrics)]
-    assert max(np.diff(counts)) <= counts[-1] / 3 and len(set(counts)) >= 8, "the slider shows it grow step by step"
-    for line in run.metrics:
-        assert run.scores(line["epoch"]).correct == line["D"]
-    pairs = run.prediction_tables()["stratified"]
-    a, b = pairs.examples_of(1, 1)[0]
-    assert run.predict([a], [b]).tolist() == [1]
 
 
 def test_bad_questions_are_refused(lab: Lab) -> None:
@@ -249,21 +234,35 @@ def test_refusals_are_as_described(lab: Lab) -> None:
         assert code == status and found.damaged == (status == 422)
 
 
-def test_a_run_in_view_is_made_ready_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ready: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(server, "WARM_UP_AFTER", 0.2)
-    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.put(run))
-    lab = Lab(root)
+def test_the_run_seen_last_is_made_ready(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: list[str] = []
+    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.append(run))
+    monkeypatch.setattr(server, "paper_page", lambda: ready.append("the paper"))
+    monkeypatch.setattr(server, "WARM_UP_AFTER", 3600)
+    warm_up = server.WarmUp(server.Asker(Catalogue(root)))
     try:
+        warm_up.after_view("long")
+        warm_up.after_view("tiny")
+        assert ready == []
+        warm_up.begin()
+        assert ready == ["tiny", "the paper"]
+    finally:
+        warm_up.cancel()
+
+
+def test_the_first_view_makes_ready_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.put(run))
+    monkeypatch.setattr(server, "WARM_UP_AFTER", 0)
+    with Lab(root) as lab:
         lab.get("/api/about")
-        lab.get("/api/runs")
         lab.get("/api/runs/tiny")
         assert ready.get(timeout=30) == "tiny"
         lab.get("/api/runs/long")
-        with pytest.raises(queue.Empty):
-            ready.get(timeout=0.6)
-    finally:
-        lab.close()
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.join(30)
+    assert ready.empty()
 
 
 FIRST_QUESTION = """
@@ -286,22 +285,3 @@ def test_the_first_question_imports_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", FIRST_QUESTION], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False
     )
     assert result.stdout.strip() == "[] False", result.stdout + result.stderr
-
-
-def test_export(trained: Run, root: Path, tmp_path: Path) -> None:
-    result = gcdformer("lab", trained.path, "--export", tmp_path / "site")
-    assert result.returncode == 0, result.stderr
-    site = tmp_path / "site"
-    assert 'data-source="files"' in (site / "index.html").read_text()
-    assert sorted(path.stem for path in (site / "data" / "epochs").iterdir()) == ["1", "2", "3"]
-    assert json.loads((site / "data" / "run.json").read_text())["checkpoints"] == []
-    again = gcdformer("lab", trained.path, "--export", site)
-    assert again.returncode == 2 and "is there already" in again.stderr
-    many = gcdformer("lab", root, "--export", tmp_path / "other")
-    assert many.returncode == 2 and "holds 5 runs" in many.stderr
-
-
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    with listen("127.0.0.1", 0) as taken:
-        result = gcdformer("lab", tmp_path, "--no-open", "--port", taken.getsockname()[1])
-    assert result.returncode == 2 and "--port" in result.stderr and result.stderr.count("\n") == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import re
 import shutil
 import subprocess
@@ -18,28 +17,11 @@ import pytest
 
 from conftest import ROOT, gcdformer, tiny_config
 from gcdformer import Run, train
+from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
 from test_report import long_run
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'gcdformer[dev]'")
-CHROMIUM = (
-    os.environ.get("CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium: apt-get install chromium (or set CHROMIUM to a browser's path)"
-)
-PATIENCE = 15_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -50,37 +32,8 @@ def lab(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     long_run(folder / "long", 40)
     shutil.copytree(trained.path, folder / "hurt")
     (folder / "hurt" / "config.toml").write_text("x")
-    lab = Lab(folder)
-    yield lab
-    lab.close()
-
-
-class Tab:
-    """A page that remembers what went wrong on it."""
-
-    def __init__(self, browser: Any, width: int = 1280, scheme: str = "light") -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE)
-        self.problems: list[str] = []
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("console", lambda message: self.problems.append(message.text) if message.type == "error" else None)
-        self.fetched: list[str] = []
-        self.page.on("request", lambda request: self.fetched.append(request.url))
-
-    def open(self, url: str) -> Any:
-        self.page.goto("about:blank")
-        self.page.goto(url)
-        self.page.wait_for_selector("body[data-ready]")
-        return self.page
-
-
-@pytest.fixture
-def tab(browser: Any) -> Iterator[Tab]:
-    tab = Tab(browser)
-    yield tab
-    tab.context.close()
-    assert not tab.problems, tab.problems
+    with Lab(folder) as lab:
+        yield lab
 
 
 def count_of(page: Any) -> int:
@@ -174,11 +127,10 @@ def test_a_shared_link_shows_the_same(tab: Tab, lab: Lab, browser: Any) -> None:
     page.mouse.move(0, 0)
     sync_api.expect(page.locator(".epoch-count b")).to_have_text("9")
     url, shown = page.url, page.locator(".grid").inner_text()
-    other = Tab(browser)
-    again = other.open(url)
-    assert count_of(again) == 9 and again.locator(".grid").inner_text() == shown
-    assert again.locator(".cell.chosen").get_attribute("data-k") == "20"
-    other.context.close()
+    with Tab(browser) as other:
+        again = other.open(url)
+        assert count_of(again) == 9 and again.locator(".grid").inner_text() == shown
+        assert again.locator(".cell.chosen").get_attribute("data-k") == "20"
 
 
 def test_ask(tab: Tab, lab: Lab) -> None:
@@ -196,8 +148,10 @@ def test_ask(tab: Tab, lab: Lab) -> None:
     assert page.locator(".attention-group").count() == 3 and page.locator(".heads svg").count() == 6
     page.locator("#a").fill("12x")
     assert "Integers from 1 to 1,000" in page.locator("#problem").inner_text()
+    assert page.locator(".result").inner_text() == "", "the answer to another question is gone"
     page.locator("#random").click()
-    sync_api.expect(page.locator("#problem")).to_have_text("")
+    page.locator(".verdict").wait_for()
+    assert page.locator("#problem").inner_text() == "" and page.locator("details.maps[open]").count() == 1
     before = page.url
     page.locator("#weights").select_option(index=1)
     page.wait_for_function("old => location.href !== old", arg=before)
@@ -214,13 +168,19 @@ def test_compare(tab: Tab, lab: Lab) -> None:
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("button", name="Compare 3 runs").click()
     page.wait_for_selector("body[data-ready=compare]")
-    assert page.locator("h1").inner_text() == "3 runs compared" and "base (10, 7)" in page.locator(".lede").inner_text()
+    lede = page.locator(".lede").inner_text()
+    assert page.locator("h1").inner_text() == "3 runs compared" and "base (10 or 7)" in lede
     assert page.locator(".panel").first.locator(".curve").count() == 3
-    page.locator(".panel").first.hover(position={"x": 60, "y": 100})
-    assert "epoch" in page.locator(".at-epoch").first.inner_text()
+    panels = page.locator(".panel")
+    assert panels.last.locator(".tick").last.text_content() == "training examples"
+    panels.first.hover(position={"x": 46, "y": 100})
+    assert [text.inner_text() for text in page.locator(".at-epoch").all()] == ["nothing evaluated yet"] * 3
     long = page.locator(".known").nth(2)
-    assert long.locator("rect").count() == 100 and re.match(r"2 at epoch [1-4]$", long.inner_text())
-    page.locator(".panel").first.hover(position={"x": 400, "y": 100})
+    panels.first.hover(position={"x": 90, "y": 100})
+    assert long.locator("rect").count() == 100 and re.fullmatch(r"2 after (640|960|1 k)", long.inner_text())
+    ends = re.fullmatch(r"after (\d+): \d+ correct, [\d.]+\s%", page.locator(".at-epoch").first.inner_text())
+    assert ends and int(ends[1]) in (320, 640, 960), "after as many examples, whatever the number of the epoch"
+    panels.first.hover(position={"x": 400, "y": 100})
     assert long.locator("rect.correct").count() > 2
     page.reload()
     page.wait_for_selector("h1:has-text('3 runs compared')")
@@ -236,58 +196,36 @@ def test_damaged_and_missing_runs_say_so(tab: Tab, lab: Lab) -> None:
 
 
 def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
-    process = None
-    try:
+    """It has work for minutes, and is stopped here."""
+    words = (f"train --out {tmp_path / 'followed'} --base 10 --max 1000 --dim 16 --heads 2 --epoch-size 8000 "
+             "--test-size 200 --max-epochs 4000 --threads 1 --quiet")
+    with Lab(tmp_path) as lab:
         page = tab.open(lab.url + "#/runs")
         assert page.locator(".badge").first.inner_text() == "bundled example"
-        words = [
-            "train",
-            "--out",
-            str(tmp_path / "followed"),
-            "--base",
-            "10",
-            "--max",
-            "1000",
-            "--dim",
-            "16",
-            "--heads",
-            "2",
-            "--epoch-size",
-            "8000",
-            "--test-size",
-            "200",
-            "--max-epochs",
-            "400",
-            "--threads",
-            "1",
-            "--quiet",
-        ]
-        process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words])
-        link = page.get_by_role("link", name="followed")
-        link.wait_for(timeout=60_000)
-        page.locator("tr.is-live").wait_for(timeout=60_000)
-        sync_api.expect(page.locator("td.col-epochs").first).not_to_have_text(re.compile("^–"), timeout=60_000)
-        link.click()
-        page.wait_for_selector("body[data-ready=run]")
-        first = count_of(page)
-        page.wait_for_selector(".badge.live")
-        page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))", timeout=60_000)
-        assert count_of(page) > first
-        process.terminate()
-        assert process.wait(60) == 75
-        sync_api.expect(page.locator(".badge.live")).to_have_count(0, timeout=30_000)
-    finally:
-        if process is not None and process.poll() is None:
+        process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words.split()])
+        try:
+            link = page.get_by_role("link", name="followed")
+            link.wait_for(timeout=60_000)
+            sync_api.expect(page.locator(".lede")).to_have_text(re.compile("^Each run is a small model"))
+            page.locator("tr.is-live").wait_for(timeout=60_000)
+            sync_api.expect(page.locator("td.col-epochs").first).not_to_have_text(re.compile("^–"), timeout=60_000)
+            link.click()
+            page.wait_for_selector("body[data-ready=run]")
+            first = count_of(page)
+            page.wait_for_selector(".badge.live")
+            page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))", timeout=60_000)
+            assert count_of(page) > first
+            process.terminate()
+            assert process.wait(60) == 75
+            sync_api.expect(page.locator(".badge.live")).to_have_count(0, timeout=30_000)
+        finally:
             process.kill()
             process.wait()
-        tab.page.goto("about:blank")
-        lab.close()
+        page.goto("about:blank")
 
 
 def test_train_here(tab: Tab, tmp_path: Path) -> None:
-    lab = Lab(tmp_path, allow_training=True)
-    try:
+    with Lab(tmp_path, allow_training=True) as lab:
         page = tab.open(lab.url + "#/train")
         page.locator("#base").fill("30")
         assert "30 = 2 · 3 · 5" in page.locator("form").inner_text()
@@ -301,16 +239,14 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         page.get_by_role("button", name="Start training").click()
         sync_api.expect(page.locator("form .problem")).to_have_text(re.compile("one is running already"))
         tab.problems.clear()
-        page.locator(".progress").wait_for(timeout=240_000)
+        page.locator(".progress").wait_for(timeout=100_000)
         page.get_by_role("button", name="Stop").click()
         page.locator("[data-state=stopped]").wait_for(timeout=60_000)
         page.get_by_role("link", name="Watch the sieve").click()
         page.wait_for_selector("body[data-ready=run]")
         assert page.locator("h1").inner_text() == "lab-base-30" and count_of(page) >= 1
         assert Run(tmp_path / "lab-base-30").config.task.base == 30
-    finally:
-        tab.page.goto("about:blank")
-        lab.close()
+        page.goto("about:blank")
 
 
 def test_the_exported_page_works_from_files(tab: Tab, trained: Run, tmp_path: Path) -> None:
@@ -338,6 +274,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 CONTRAST = (ROOT / "tests" / "lab_contrast.js").read_text()
 UNNAMED = (ROOT / "tests" / "lab_unnamed.js").read_text()
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Figures are drawn in the first frame in which they have a width."""
 VIEWS = [
     "#/runs",
     "#/run/long?epoch=9&k=24",
@@ -351,11 +289,10 @@ VIEWS = [
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_every_view_is_legible_named_and_within_the_window(browser: Any, lab: Lab, scheme: str, width: int) -> None:
-    tab = Tab(browser, width, scheme)
-    try:
+    with Tab(browser, width, scheme, motion="reduce") as tab:
         for view in VIEWS:
             page = tab.open(lab.url + view)
-            page.wait_for_timeout(350)
+            page.evaluate(TWO_FRAMES)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (view, width)
             assert page.evaluate(CONTRAST) == [], view
             assert page.evaluate(UNNAMED) == [], view
@@ -364,8 +301,6 @@ def test_every_view_is_legible_named_and_within_the_window(browser: Any, lab: La
             "everything comes from the lab itself"
         )
         assert not tab.problems
-    finally:
-        tab.context.close()
 
 
 def test_theme_can_be_chosen(tab: Tab, lab: Lab) -> None:

@@ -24,9 +24,8 @@ def root(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(root: Path) -> Iterator[Lab]:
-    lab = Lab(root)
-    yield lab
-    lab.close()
+    with Lab(root) as lab:
+        yield lab
 
 
 OUTSIDE = [
@@ -214,9 +213,8 @@ def hostile_requests(seed: int, count: int) -> Iterator[tuple[str, str, bytes | 
 
 def test_a_thousand_hostile_requests(root: Path) -> None:
     """With training allowed, so that every door is there; no order among them may start one."""
-    lab = Lab(root, allow_training=True)
     seen: dict[int, int] = {}
-    try:
+    with Lab(root, allow_training=True) as lab:
         for method, target, body, headers in hostile_requests(8, 1000):
             status, answer, _ = lab.request(target, method, body, headers)
             assert status < 500, (method, target, body, headers, answer[:300])
@@ -225,8 +223,6 @@ def test_a_thousand_hostile_requests(root: Path) -> None:
         assert lab.get("/api/trainings")["trainings"] == []
         assert sum(count for status, count in seen.items() if 400 <= status < 500) > 700, seen
         assert lab.get("/api/runs/tiny")["name"] == "tiny"
-    finally:
-        lab.close()
 
 
 def test_a_broken_request_line_does_not_hurt(lab: Lab) -> None:
@@ -269,13 +265,10 @@ def test_a_damaged_run_shows_as_damaged_and_the_rest_works(trained: Run, tmp_pat
     else:
         shutil.rmtree(folder / "checkpoints")
         shutil.rmtree(folder / "predictions")
-    lab = Lab(tmp_path)
-    try:
+    with Lab(tmp_path) as lab:
         listed = {run["id"]: run for run in lab.get("/api/runs")["runs"]}
         assert listed["whole"]["damaged"] is None and listed["whole"]["epochs"] == 3
         assert bool(listed["hurt"]["damaged"]) == (damage in ("config", "metrics", "metrics-types", "no-config"))
         codes = [lab.request(f"/api/runs/hurt{rest}")[0] for rest in ("", "/epochs/3", "/ask?a=10&b=20", "/surprise")]
         assert all(code < 500 for code in codes) and any(code >= 400 for code in codes), codes
         assert lab.get("/api/runs/whole/ask?a=10&b=20")["truth"] == 10
-    finally:
-        lab.close()

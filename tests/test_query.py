@@ -17,7 +17,7 @@ from conftest import tiny_config
 from gcdformer import train
 from gcdformer.cli import main
 from gcdformer.runs.files import replace_file
-from gcdformer.runs.index import INDEX, read_index, runs_table, to_bytes
+from gcdformer.runs.index import FORMAT, INDEX, read_index, runs_table, to_bytes
 from gcdformer.runs.query import Question, Runs
 
 Ask = Callable[..., list[dict[str, object]]]
@@ -75,6 +75,26 @@ def test_best_of_seeds_and_groups(ask: Ask) -> None:
 def test_sql_over_runs_and_metrics(ask: Ask) -> None:
     rows = ask("--sql", "SELECT base, count(*) AS n FROM runs JOIN metrics USING (path) GROUP BY base ORDER BY base")
     assert rows == [{"base": 7, "n": 2}, {"base": 10, "n": 4}]
+
+
+def test_a_run_from_a_file_names_it_and_no_distribution(root: Path, tmp_path: Path,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the index was written by a version that listed it as drawn."""
+    folder = tmp_path / "runs"
+    shutil.copytree(root / "b10" / "s0", folder / "drawn")
+    examples = tmp_path / "pairs.csv"
+    examples.write_text("a,b,gcd\n" + "".join(f"{n},{2 * n},{n}\n" for n in range(1, 301)))
+    train(tiny_config(train_file=str(examples), max_epochs=1), folder / "filed")
+    kept = runs_table(folder)
+    old = kept.set_column(kept.schema.get_field_index("operands"), "operands", [["uniform"] * 2])
+    stamps = [stamp.removeprefix(f"{FORMAT} ") for stamp in kept["stamp"].to_pylist()]
+    old = old.set_column(kept.schema.get_field_index("stamp"), "stamp", [stamps])
+    (folder / INDEX).write_bytes(to_bytes(old))
+    assert main(["runs", str(folder), "--json"]) == 0
+    rows = {row["path"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["filed"]["train_file"] == str(examples) and rows["drawn"]["train_file"] is None
+    for column, drawn in (("operands", "uniform"), ("outcomes", "natural")):
+        assert (rows["filed"][column], rows["drawn"][column]) == (None, drawn)
 
 
 def test_table_and_csv(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -324,6 +324,14 @@ class Config(Section):
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
+    @property
+    def examples_in_words(self) -> str:
+        """Where the training examples come from: a file, or the distributions that they are drawn from."""
+        if self.data.train_file is not None:
+            return f"from {self.data.train_file}"
+        outcomes = f", {self.data.outcomes_in_words} outcomes" if self.task.task == "gcd" else ""
+        return f"{self.data.operands} operands{outcomes}"
+
     def identity(self) -> dict[str, Any]:
         """The leaves that make two runs the same, flat."""
         tree = self.model_dump(exclude={"limits", "machine"})

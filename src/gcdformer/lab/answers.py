@@ -54,12 +54,13 @@ class Described(Answer):
 
     id: str
     name: str
-    example: bool = Field(description="whether it is the bundled example")
+    example: bool = Field(description="whether it comes with the package")
     task: str
     base: int
     maximum: int = Field(description="M, the largest operand")
-    operands: str
-    outcomes: str
+    examples_from: str = Field(description="a file, or the distributions that training examples are drawn from")
+    operands: str | None = Field(description="distribution of the operands; null if trained from a file")
+    outcomes: str | None = Field(description="distribution of the GCD; null if trained from a file, or of another task")
     family: str
     dim: int
     model: str
@@ -129,7 +130,8 @@ class RunDetails(Described):
     repeat: str = Field(description="the command that trains it again")
     config: str = Field(description="config.toml")
     D: list[list[int]] | None = Field(None, description="by evaluation")
-    being_learned: list[list[int]] | None = None
+    nearly: list[list[int]] | None = Field(None, description="by evaluation, the k with f(k) = k that are not correct; "
+                                           "which k are being learned is said by the explanation of an epoch")
     timeline: TimelineOfD | None = None
 
 
@@ -285,8 +287,28 @@ class PaperCell(Answer):
     why: str | None
 
 
+class CurveColumns(Answer):
+    """One value an evaluation, in order; empty where the task has no such measure."""
+
+    epoch: list[int]
+    examples: list[int]
+    loss: Numbers
+    accuracy: Numbers
+    n_correct: list[int]
+
+
+class PaperCurve(Answer):
+    """A run of a figure."""
+
+    run: str
+    seed: int
+    measured_as: str | None = Field(description="what it has in place of the experiment's distribution or model")
+    columns: CurveColumns
+    prime_powers: dict[str, int] = Field(description="prime power -> examples after which it first was correct")
+
+
 class PaperTable(Answer):
-    """A table of the paper, with the cells that were measured or computed here."""
+    """A table or figure of the paper, with the cells that were measured or computed here."""
 
     name: str
     label: str
@@ -300,12 +322,25 @@ class PaperTable(Answer):
     cells: list[PaperCell]
     published: int
     measured: int
-    curves: list[dict[str, Any]]
+    curves: list[PaperCurve]
     alike: list[dict[str, Any]] = Field(description="predictions of other runs that grokked, in the form of the table")
     runs: list[str]
 
 
+class PaperClaim(Answer):
+    """A claim of the paper, and what the measured runs say of it."""
+
+    name: str
+    statement: str
+    verdict: Literal["holds", "does not hold", "undecided", "not measured"]
+    count: str = Field(description="how often it was as claimed")
+    unit: str = Field(description="what is counted")
+    rule: str = Field(description="when it counts as claimed")
+    evidence: list[str]
+
+
 class Paper(Answer):
+    claims: list[PaperClaim]
     tables: list[PaperTable]
 
 

@@ -21,7 +21,7 @@ from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line, from_text
 
 EXAMPLE = Path(__file__).parent / "example"
-EXAMPLE_ID = "example"
+GROKKING = Path(__file__).parent / "example-grokking"
 DEPTH = 3
 MOST_RUNS = 5000
 CURVE_POINTS = 16
@@ -37,13 +37,23 @@ class Entry:
     name: str
     path: Path
 
+    @property
+    def is_example(self) -> bool:
+        """Whether it comes with the package."""
+        return self.path in (EXAMPLE, GROKKING)
+
+
+EXAMPLES = {entry.id: entry for entry in (Entry("example", "example", EXAMPLE),
+                                          Entry("example-grokking", "example-grokking", GROKKING))}
+"""The runs that come with the package, by id."""
+
 
 class UnknownRun(UserError):
     """No run has this id."""
 
 
 class Catalogue:
-    """The runs below `root`, which may be a run itself or not be there yet; the bundled example if there are none."""
+    """The runs below `root`, which may be a run itself or not be there yet; the bundled examples if there are none."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -53,24 +63,28 @@ class Catalogue:
         self._summaries: dict[Path, tuple[Any, dict[str, Any]]] = {}
 
     def entries(self) -> list[Entry]:
-        """Every run, by name; the example if there is none."""
+        """Every run, by name; the bundled examples if there is none."""
         if (self.root / "config.toml").is_file():
             return [Entry(self.root.resolve().name, self.root.resolve().name, self.root)]
         found: dict[str, Entry] = {}
         for path in walk(self.root, DEPTH):
             name = path.relative_to(self.root).as_posix()
             number, key = 1, name.replace("/", "~")
-            while key in found or key == EXAMPLE_ID:
+            while key in found or key in EXAMPLES:
                 number, key = number + 1, f"{name.replace('/', '~')}~{number + 1}"
             found[key] = Entry(key, name, path)
             if len(found) >= MOST_RUNS:
                 break
-        return sorted(found.values(), key=lambda entry: entry.name) or [example()]
+        return sorted(found.values(), key=lambda entry: entry.name) or list(EXAMPLES.values())
+
+    def has_runs(self) -> bool:
+        """Whether there are runs, so that no bundled example is shown."""
+        return not self.entries()[0].is_example
 
     def find(self, key: str) -> Entry:
         """The run of this id; the folder is walked again unless it was found before and is still there."""
-        if key == EXAMPLE_ID:
-            return example()
+        if key in EXAMPLES:
+            return EXAMPLES[key]
         entry = self._found.get(key)
         if entry is None or not self.still_there(entry):
             self._found = {one.id: one for one in self.entries()}
@@ -108,7 +122,7 @@ class Catalogue:
             kept = self._summaries.get(entry.path)
         if kept is not None and kept[0] == mark:
             return kept[1]
-        made: dict[str, Any] = {"id": entry.id, "name": entry.name, "example": entry.path == EXAMPLE, "damaged": None,
+        made: dict[str, Any] = {"id": entry.id, "name": entry.name, "example": entry.is_example, "damaged": None,
                                 "changed": max(mark[0][0], mark[1][0]) / 1e9}
         try:
             with reading(entry.path):
@@ -118,10 +132,6 @@ class Catalogue:
         with self._lock:
             self._summaries[entry.path] = (mark, made)
         return made
-
-
-def example() -> Entry:
-    return Entry(EXAMPLE_ID, "example", EXAMPLE)
 
 
 def walk(folder: Path, depth: int) -> Iterator[Path]:
@@ -152,10 +162,13 @@ def stamp(path: Path) -> tuple[int, int]:
 def describe(config: Config) -> dict[str, Any]:
     """What a person calls a run by."""
     task, data, model = config.task, config.data, config.model
+    drawn = data.train_file is None
     sizes = (f"{model.encoder_layers}+{model.decoder_layers} layers" if model.encoder_layers != model.decoder_layers
              or model.family == "transformer" else f"{model.decoder_layers} layers")
-    return {"task": task.task, "base": task.base, "maximum": task.maximum, "operands": data.operands,
-            "outcomes": data.outcomes_in_words, "family": model.family, "dim": model.decoder_dim,
+    return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": config.examples_in_words,
+            "operands": data.operands if drawn else None,
+            "outcomes": data.outcomes_in_words if drawn and task.task == "gcd" else None,
+            "family": model.family, "dim": model.decoder_dim,
             "model": f"{model.family}, {sizes}, {model.hidden_dim or model.decoder_dim} dimensions",
             "short_model": f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}",
             "seed": config.training.seed}

@@ -19,6 +19,8 @@ def export_run(root: Path, target: Path) -> Path:
     """Write the page of the run at `root` (or of the only run below it) into `target`; the index file."""
     catalogue = Catalogue(root)
     entries = catalogue.entries()
+    if entries[0].is_example:
+        raise UserError(f"export: {root} holds no run; name the folder of one")
     if len(entries) > 1:
         raise UserError(f"export: {root} holds {len(entries)} runs; name the folder of one, for instance {entries[0].path}")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

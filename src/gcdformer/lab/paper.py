@@ -1,23 +1,53 @@
-"""The reproduction tables for the page: published values beside ours, where any were measured."""
+"""What the page shows of the paper: its claims with their verdicts, its figures, its tables, published values beside ours.
+
+Read from the ledger, made once and then cached. Knows no run folder of the user's.
+"""
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
+from gcdformer.experiments.paper.claims import claim_verdicts
 from gcdformer.experiments.paper.compare import count_tables, reproduction_tables
 from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.paper.page import text
+from gcdformer.experiments.paper.page import evidence_lines, text
+from gcdformer.explanation.sieve import prime_power
+
+KEYS = ("name", "label", "title", "best_of", "epochs", "note", "rows", "columns", "published", "measured", "alike", "runs")
+COLUMNS = ("epoch", "examples", "loss", "accuracy", "n_correct")
+"""What is drawn of a learning curve."""
+_making = threading.Lock()
+
+
+def paper_page() -> dict[str, Any]:
+    """Claims and tables. The first to ask makes them, which takes a second or two; whoever asks meanwhile waits for that."""
+    with _making:
+        return make_page()
 
 
 @cache
-def paper_tables() -> list[dict[str, Any]]:
-    """The tables of which the ledger has measured something, each with the cells that have our value."""
+def make_page() -> dict[str, Any]:
     entries = ledger_entries()
     counted = count_tables(entries)["tables"]
-    names = [one["name"] for one in counted if one["measured"] > one["computed"]]
-    return [{**table, "cells": [cell_row(cell) for cell in table["cells"] if cell["ours"] is not None]}
-            for table in reproduction_tables(entries, names=names)]
+    names = [table["name"] for table in counted if table["measured"] > table["computed"] or table["curves"]]
+    return {"claims": [claim_view(claim) for claim in claim_verdicts(entries)],
+            "tables": [table_view(table) for table in reproduction_tables(entries, names=names)]}
+
+
+def claim_view(claim: dict[str, Any]) -> dict[str, Any]:
+    """A claim, its verdict, and a line for each piece of evidence."""
+    lines = [line.removeprefix("- ").replace("`", "") for line in evidence_lines(claim)]
+    return {key: claim[key] for key in ("name", "statement", "verdict", "unit", "rule")} | {
+        "count": claim["told"], "evidence": lines}
+
+
+def table_view(table: dict[str, Any]) -> dict[str, Any]:
+    """A table or figure with the cells that have our value, and the curves that were measured for it."""
+    return {**{key: table[key] for key in KEYS},
+            "cells": [cell_row(cell) for cell in table["cells"] if cell["ours"] is not None],
+            "curves": [curve_view(curve) for curve in table["curves"]]}
 
 
 def cell_row(cell: dict[str, Any]) -> dict[str, Any]:
@@ -27,3 +57,16 @@ def cell_row(cell: dict[str, Any]) -> dict[str, Any]:
     return {"row": cell["row"], "column": cell["column"], "published": text(cell["published"]), "ours": text(cell["ours"]),
             "difference": cell["difference"], "minutes": cell["minutes"], "seeds": len(cell["seeds"]) or None,
             "why": "; ".join(why) or None}
+
+
+def curve_view(curve: dict[str, Any]) -> dict[str, Any]:
+    """A learning curve, and after how many examples each prime power was first correct."""
+    columns = {name: curve["curve"].get(name, []) for name in COLUMNS}
+    examples = dict(zip(columns["epoch"], columns["examples"], strict=True))
+    learned: dict[str, int] = {}
+    for epoch, entered, _ in curve["events"]:
+        for k in entered:
+            if prime_power(k):
+                learned.setdefault(str(k), examples[epoch])
+    return {"run": curve["run"], "seed": curve["seed"], "measured_as": curve["measured_as"], "columns": columns,
+            "prime_powers": learned}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
+import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -10,9 +12,11 @@ from pathlib import Path
 import uvicorn
 
 from gcdformer.errors import UserError
+from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.server import create_app
 
 DEFAULT_PORT = 8420
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -38,11 +42,47 @@ def serve(root: Path, *, host: str, port: int | None, open_browser: bool, allow_
     """Serve until Ctrl-C or SIGTERM."""
     app = create_app(root, host=host, allow_training=allow_training)
     with listen(host, port) as found:
-        shown = f"[{host}]" if ":" in host else "127.0.0.1" if host == "0.0.0.0" else host
-        url = f"http://{shown}:{found.getsockname()[1]}/"
-        print(f"lab  {url}   (Ctrl-C to close)", flush=True)
+        url = f"http://{url_host(host)}:{found.getsockname()[1]}/"
+        where = "" if is_loopback(host) else f"listening on {host}; "
+        print(f"lab  {url}   ({where}Ctrl-C to close)", flush=True)
+        if not Catalogue(root).has_runs():
+            print(f"no runs in {root} yet: showing the bundled examples", flush=True)
+        if not is_loopback(host):
+            more = ", ask their models and start trainings" if allow_training else " and ask their models"
+            print(f"caution: anyone on the network can read these runs{more}", file=sys.stderr, flush=True)
         if open_browser:
             threading.Timer(0.3, webbrowser.open, [url]).start()
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False,
                                                timeout_graceful_shutdown=3))
         server.run(sockets=[found])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def url_host(host: str) -> str:
+    """The host as others write it in an address; for "all addresses", the one that leads out of this machine."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        address = outward_address(address.version) or address
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def outward_address(version: int) -> Address | None:
+    """This machine's own address on its usual network: that of a datagram socket with a far end, which sends nothing. None
+    without a network."""
+    family, far = (socket.AF_INET6, "2001:db8::1") if version == 6 else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as found:
+        try:
+            found.connect((far, 9))
+        except OSError:
+            return None
+        return ipaddress.ip_address(found.getsockname()[0])

@@ -37,7 +37,7 @@ from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
 from gcdformer.lab.guard import Guard
 from gcdformer.lab.kept import Kept
 from gcdformer.lab.liveness import held_locks, is_live
-from gcdformer.lab.paper import paper_tables
+from gcdformer.lab.paper import paper_page
 from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.runs.folder import RunFolder
@@ -123,9 +123,10 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     def surprise(run: RunId, epoch: Weights = None) -> dict[str, Any]:
         return asker.surprise(catalogue.find(run), epoch)
 
-    @app.get("/api/paper", response_model=Paper, summary="The paper's tables, published values beside ours")
-    def paper() -> dict[str, Any]:
-        return {"tables": paper_tables()}
+    @app.get("/api/paper", response_model=Paper,
+             summary="The paper's claims with their verdicts; its figures and tables, published values beside ours")
+    def paper(request: Request) -> Response:
+        return tagged(request, paper_page())
 
     add_training(app, trainings)
 
@@ -138,13 +139,14 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
 
 
 class WarmUp:
-    """Makes the asker ready once, a while after the first view, for the run that was seen last by then."""
+    """Makes ready once, a while after the first view, what would make a person wait: the model of the run that was seen last
+    by then, and the comparison with the paper."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self._lock = threading.Lock()
         self._seen: str | None = None
-        self._timer = threading.Timer(WARM_UP_AFTER, self._begin)
+        self._timer = threading.Timer(WARM_UP_AFTER, self.begin)
         self._timer.daemon = True
 
     def after_view(self, run: str) -> None:
@@ -153,9 +155,10 @@ class WarmUp:
             if first:
                 self._timer.start()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         assert self._seen is not None
         self._asker.warm_up(self._seen)
+        paper_page()
 
     def cancel(self) -> None:
         self._timer.cancel()
@@ -178,7 +181,7 @@ def add_training(app: FastAPI, trainings: Trainings | None) -> None:
         return allowed().start(order)
 
     @app.delete("/api/trainings/{run}", response_model=StartedTraining,
-                summary="Stop a training; it saves and can be gone on with")
+                summary="Stop a training; it saves and can be resumed")
     def stop(run: RunId) -> dict[str, Any]:
         return allowed().stop(run)
 

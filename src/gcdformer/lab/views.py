@@ -34,7 +34,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
         has_gcd = config.task.task == "gcd"
         best = best_line(lines)
         made: dict[str, Any] = {
-            "id": entry.id, "name": entry.name, "example": entry.id == "example", **describe(config),
+            "id": entry.id, "name": entry.name, "example": entry.is_example, **describe(config),
             "has_gcd": has_gcd, "threshold": config.evaluation.threshold,
             "test_size": config.evaluation.test_size, "best_epoch": best["epoch"] if best else None,
             "columns": {name: [line.get(name) for line in lines] for name in COLUMNS},
@@ -44,7 +44,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
         }
         if has_gcd:
             history = timeline(lines)
-            made |= {"D": [line["D"] for line in lines], "being_learned": [line.get("being_learned", []) for line in lines],
+            made |= {"D": [line["D"] for line in lines], "nearly": [line.get("being_learned", []) for line in lines],
                      "timeline": timeline_view(history)}
     return made
 

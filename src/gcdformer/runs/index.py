@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from gcdformer.config import Config, config_leaves
+from gcdformer.config import FILE_LAWS, Config, config_leaves
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.runs.files import replace_file, sha256
 from gcdformer.runs.folder import HEADER, RunFolder, best_line
@@ -33,6 +33,7 @@ except ImportError:
 INDEX = ".runs.parquet"
 DIGEST = 64  # hexadecimal digits of a SHA-256
 MANY = 500  # rows to make that are worth a second process
+FORMAT = "2"  # of a row; part of its stamp, so that rows of an older format are made again
 TYPES: dict[Any, Any] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 LEAVES = {leaf.name: TYPES.get(leaf.kind, pa.string()) for leaf in config_leaves()}
 SECTIONS = list(Config.model_fields)
@@ -74,8 +75,8 @@ def find_runs(root: Path) -> Iterator[tuple[str, str]]:
         try:
             metrics = os.stat(f"{folder}/metrics.jsonl")  # noqa: PTH116
         except OSError:
-            return f"{config.st_mtime_ns} {config.st_size}"
-        return f"{config.st_mtime_ns} {config.st_size} {metrics.st_mtime_ns} {metrics.st_size}"
+            return f"{FORMAT} {config.st_mtime_ns} {config.st_size}"
+        return f"{FORMAT} {config.st_mtime_ns} {config.st_size} {metrics.st_mtime_ns} {metrics.st_size}"
 
     def walk(folder: str, name: str) -> Iterator[tuple[str, str]]:
         found = stamp(folder)
@@ -134,6 +135,8 @@ def make_row(order: tuple[str, str, str]) -> dict[str, Any]:
     row["version"] = sections.get("gcdformer", {}).get("version")
     for name in SECTIONS:
         row |= sections.get(name, {})
+    if row.get("train_file") is not None:
+        row |= dict.fromkeys(FILE_LAWS)  # the file says which examples there are, no distribution does
     best = best_line(lines)
     if best is not None:
         row |= {key: lines[-1].get(key) for key in LAST}

@@ -43,10 +43,8 @@ def run_body(run: Run) -> str:
 
 def about(config: Config) -> str:
     """What was trained, in a line."""
-    task, data, model = config.task, config.data, config.model
-    laws = f"{data.operands} operands, {data.outcomes_in_words} outcomes"
-    examples = f"from {data.train_file}" if data.train_file else laws
-    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {examples}; "
+    task, model = config.task, config.model
+    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
             f"{model.family} {model.encoder_layers}+{model.decoder_layers} layers, {model.decoder_dim} dimensions; "
             f"seed {config.training.seed}")
 

@@ -100,10 +100,10 @@ class Runs:
         return [name for name in self.table.schema.names if name != "stamp"]
 
     def telling_columns(self) -> list[str]:
-        """The name, the settings in which the runs differ, and the figures."""
-        counted = ", ".join(f"count(DISTINCT {name})" for name in IDENTITY)
-        counts = self.execute(f"SELECT {counted} FROM runs").rows[0]
-        varying = [name for name, count in zip(IDENTITY, counts, strict=True) if count > 1 and name != "horizon"]
+        """The name, the settings in which the runs differ (one may have what another lacks), and the figures."""
+        counted = ", ".join(f"count(DISTINCT {name}) + max(({name} IS NULL)::INTEGER)" for name in IDENTITY)
+        counts = self.execute(f"SELECT {counted} FROM runs WHERE problem IS NULL").rows[0]
+        varying = [name for name, count in zip(IDENTITY, counts, strict=True) if (count or 0) > 1 and name != "horizon"]
         return ["path", *varying, *FIGURES]
 
     def metrics_table(self) -> pa.Table:

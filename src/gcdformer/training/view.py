@@ -217,11 +217,8 @@ def job_text() -> str:
 
 def headline(config: Config) -> str:
     """What is trained, in a line."""
-    task, data, model = config.task, config.data, config.model
-    laws = f"{data.operands} operands" if data.train_file is None else f"from {data.train_file}"
-    if task.task == "gcd" and data.train_file is None:
-        laws += f", {data.outcomes_in_words} outcomes"
-    return (f"{task.task} in base {task.base}: {laws}; {model.family} "
+    task, model = config.task, config.model
+    return (f"{task.task} in base {task.base}: {config.examples_in_words}; {model.family} "
             f"{model.encoder_layers}+{model.decoder_layers}, d={model.decoder_dim}, seed {config.training.seed}")
 
 

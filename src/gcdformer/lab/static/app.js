@@ -19,6 +19,9 @@ const VIEWS = {
   train: trainView,
   paper: paperView,
 };
+// Shown instead of the last view if the next one takes longer than a blink.
+const WAITING = { paper: "Setting the measured runs beside the paper …" };
+const BLINK = 200;
 const main = document.getElementById("main");
 let context = { training: false, asking: false };
 let leave = null;
@@ -32,6 +35,9 @@ async function show() {
   const view = VIEWS[route.view] ?? runsView;
   const place = h("div", { class: `view view-${route.view || "runs"}` });
   drawNavigation(route.view);
+  const note = setTimeout(() => {
+    if (!mine.signal.aborted && shown !== key) main.replaceChildren(waitNote(route.view));
+  }, BLINK);
   try {
     if (view === runsView && (await openOnlyRun(route))) return;
     await view(place, route, context, mine.signal);
@@ -40,13 +46,15 @@ async function show() {
     place.replaceChildren(problemPage(error));
     if (!("status" in error)) throw error;
   } finally {
+    clearTimeout(note);
     if (!mine.signal.aborted) {
       main.replaceChildren(place);
       document.body.dataset.ready = route.view || "runs";
-      const title = place.querySelector("h1")?.textContent;
-      document.title = title ? `${title} · gcdformer lab` : "gcdformer lab";
-      if (shown !== null && shown !== key) {
-        main.focus({ preventScroll: true });
+      const heading = place.querySelector("h1");
+      document.title = heading ? `${heading.textContent} · gcdformer lab` : "gcdformer lab";
+      if (heading && shown !== null && shown !== key) {
+        heading.tabIndex = -1;
+        heading.focus({ preventScroll: true });
         window.scrollTo(0, 0);
       }
       shown = key;
@@ -54,6 +62,8 @@ async function show() {
     }
   }
 }
+
+const waitNote = (view) => h("p", { class: "wait-note", role: "status", text: WAITING[view] ?? "Loading …" });
 
 function problemPage(error) {
   return h(

@@ -1,13 +1,18 @@
-// Learning curves: panels that share their epochs. With `events` the steps are labelled by the prime powers behind them;
-// with `onEpoch` a click or a drag chooses an epoch, with `onLook` pointing at one does; `mark(epoch)` shows it.
+// Learning curves: panels that share an axis, the epochs of one run or the training examples of several, whose epochs may
+// be of unequal size. With `events` the steps are labelled by the prime powers behind them; with `onChoose` a click or a
+// drag chooses a place on the axis, with `onLook` pointing at one does; `mark(place)` shows it.
 
 import { h, onWidth, s, whole } from "../dom.js";
 
 const PANELS = [
   { key: "n_correct", title: "correct GCD", height: 230, step: true, from: 0, format: (v) => whole(v) },
-  { key: "accuracy", title: "accuracy on random pairs, %", height: 130, format: (v) => v.toFixed(1) },
+  { key: "accuracy", title: "accuracy, %", height: 130, format: (v) => v.toFixed(1) },
   { key: "loss", title: "training loss", height: 130, from: 0, format: (v) => v.toFixed(3) },
 ];
+const AXES = {
+  epoch: { title: "epoch", from: null, format: (v) => whole(v) },
+  examples: { title: "training examples", from: 0, format: (v) => (v >= 1e6 ? `${v / 1e6} M` : v >= 1e3 ? `${v / 1e3} k` : `${v}`) },
+};
 const LEFT = 44;
 const RIGHT = 14;
 
@@ -30,14 +35,20 @@ function extent(runs, panel) {
   return [panel.from ?? Math.max(0, low - room), panel.key === "accuracy" ? Math.min(100, high + room) : high + room];
 }
 
+function lastValue(run, panel) {
+  const value = run.columns[panel.key]?.at(-1) ?? null;
+  return `${run.name} ${value === null ? "–" : panel.format(value)}`.trim();
+}
+
 export class Curves {
-  // runs: [{name, colour, columns}]; events: prime power -> epoch, for a single run.
-  constructor(runs, { events = null, onEpoch = null, onLook = null } = {}) {
+  // runs: [{name, colour, columns}]; events: prime power -> place on the axis, for a single run.
+  constructor(runs, { axis = "epoch", events = null, onChoose = null, onLook = null } = {}) {
     this.runs = runs;
+    this.axis = axis;
     this.events = events;
-    this.onEpoch = onEpoch;
+    this.onChoose = onChoose;
     this.onLook = onLook;
-    this.epoch = null;
+    this.place = null;
     this.cursors = [];
     this.element = h("div", { class: "curves" });
     onWidth(this.element, (width) => this.draw(width));
@@ -52,17 +63,18 @@ export class Curves {
   draw(width) {
     this.width = width;
     this.cursors = [];
-    const last = Math.max(1, ...this.runs.map((run) => run.columns.epoch.at(-1) ?? 1));
-    const first = Math.min(...this.runs.map((run) => run.columns.epoch[0] ?? 1));
-    this.x = (epoch) => LEFT + ((epoch - first) / Math.max(1, last - first)) * (width - LEFT - RIGHT);
-    this.at = (x) => Math.round(first + ((x - LEFT) / (width - LEFT - RIGHT)) * (last - first));
+    const last = Math.max(1, ...this.runs.map((run) => run.columns[this.axis].at(-1) ?? 1));
+    const first = AXES[this.axis].from ?? Math.min(...this.runs.map((run) => run.columns[this.axis][0] ?? 1));
+    const inner = width - LEFT - RIGHT;
+    this.x = (place) => LEFT + ((place - first) / Math.max(1, last - first)) * inner;
+    this.at = (x) => Math.round(first + Math.min(1, Math.max(0, (x - LEFT) / inner)) * (last - first));
     const panels = PANELS.map((panel) => [panel, extent(this.runs, panel)]).filter(([, range]) => range);
     this.element.replaceChildren(
       ...panels.map(([panel, range], index) =>
         this.panel(panel, range, { width, first, last, bottom: index === panels.length - 1 }),
       ),
     );
-    if (this.epoch !== null) this.mark(this.epoch);
+    if (this.place !== null) this.mark(this.place);
   }
 
   panel(panel, [low, high], { width, first, last, bottom }) {
@@ -78,7 +90,7 @@ export class Curves {
       width,
       height,
       role: "img",
-      "aria-label": `${panel.title} over ${last} epochs, now ${this.runs.map((run) => `${run.name ?? ""} ${panel.format(run.columns[panel.key]?.at(-1) ?? 0)}`).join("; ")}`,
+      "aria-label": `${panel.title} up to ${AXES[this.axis].title} ${whole(last)}, now ${this.runs.map((run) => lastValue(run, panel)).join("; ")}`,
     });
     for (const value of ticks(low, high, panel.height > 150 ? 5 : 3)) {
       svg.append(
@@ -86,32 +98,35 @@ export class Curves {
         s("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", text: `${value}` }),
       );
     }
-    for (const { epoch, text, row } of events) {
+    for (const { place, text, row } of events) {
       svg.append(
-        s("line", { class: "event-line", x1: this.x(epoch), x2: this.x(epoch), y1: 37 + row * 13, y2: base }),
-        s("text", { class: "event-text", x: this.x(epoch), y: 33 + row * 13, "text-anchor": "middle", text }),
+        s("line", { class: "event-line", x1: this.x(place), x2: this.x(place), y1: 37 + row * 13, y2: base }),
+        s("text", { class: "event-text", x: this.x(place), y: 33 + row * 13, "text-anchor": "middle", text }),
       );
     }
     for (const run of this.runs) svg.append(...this.line(run, panel, y));
     svg.append(s("text", { class: "panel-title", x: 0, y: 14, text: panel.title }));
     if (bottom) {
+      const { title, format } = AXES[this.axis];
       for (const value of ticks(first, last, Math.max(2, Math.min(10, width / 90))).filter((v) => Number.isInteger(v))) {
-        svg.append(s("text", { class: "tick", x: this.x(value), y: base + 18, "text-anchor": "middle", text: `${value}` }));
+        svg.append(
+          s("text", { class: "tick", x: this.x(value), y: base + 18, "text-anchor": "middle", text: format(value) }),
+        );
       }
-      svg.append(s("text", { class: "tick", x: width - RIGHT, y: base + 32, "text-anchor": "end", text: "epoch" }));
+      svg.append(s("text", { class: "tick", x: width - RIGHT, y: base + 32, "text-anchor": "end", text: title }));
     }
     this.cursor(svg, panel, y, base, top);
     return svg;
   }
 
   line(run, panel, y) {
-    const points = run.columns.epoch
-      .map((epoch, index) => [epoch, run.columns[panel.key]?.[index]])
+    const points = run.columns[this.axis]
+      .map((place, index) => [place, run.columns[panel.key]?.[index]])
       .filter(([, v]) => v !== null && v !== undefined);
     if (!points.length) return [];
     const path = points
-      .map(([epoch, value], index) => {
-        const [px, py] = [this.x(epoch).toFixed(1), y(value).toFixed(1)];
+      .map(([place, value], index) => {
+        const [px, py] = [this.x(place).toFixed(1), y(value).toFixed(1)];
         return index === 0 ? `M${px} ${py}` : panel.step ? `H${px}V${py}` : `L${px} ${py}`;
       })
       .join("");
@@ -121,22 +136,22 @@ export class Curves {
     return made;
   }
 
-  // Prime powers by the epoch at which they were learned, on up to three rows so that they do not run into each other.
+  // Prime powers by the place at which they were learned, on up to three rows so that they do not run into each other.
   labels() {
-    const byEpoch = new Map();
-    for (const [power, epoch] of Object.entries(this.events ?? {})) {
-      if (power !== "1") byEpoch.set(epoch, [...(byEpoch.get(epoch) ?? []), power]);
+    const byPlace = new Map();
+    for (const [power, place] of Object.entries(this.events ?? {})) {
+      if (power !== "1") byPlace.set(place, [...(byPlace.get(place) ?? []), power]);
     }
     const ends = [-1e9, -1e9, -1e9];
-    return [...byEpoch]
+    return [...byPlace]
       .sort((one, other) => one[0] - other[0])
-      .map(([epoch, powers]) => {
+      .map(([place, powers]) => {
         const text = powers.length > 6 ? `${powers.slice(0, 5).join(" ")} …` : powers.join(" ");
         const half = text.length * 3.8 + 5;
-        const row = ends.findIndex((end) => end < this.x(epoch) - half);
-        const place = row === -1 ? 2 : row;
-        ends[place] = this.x(epoch) + half;
-        return { epoch, text, row: place };
+        const free = ends.findIndex((end) => end < this.x(place) - half);
+        const row = free === -1 ? 2 : free;
+        ends[row] = this.x(place) + half;
+        return { place, text, row };
       });
   }
 
@@ -151,12 +166,12 @@ export class Curves {
     if (this.onLook) {
       svg.addEventListener("pointermove", (event) => {
         this.mark(this.at(event.clientX - svg.getBoundingClientRect().left));
-        this.onLook(this.epoch);
+        this.onLook(this.place);
       });
     }
-    if (!this.onEpoch) return;
+    if (!this.onChoose) return;
     svg.classList.add("choosable");
-    const choose = (event) => this.onEpoch(this.at(event.clientX - svg.getBoundingClientRect().left));
+    const choose = (event) => this.onChoose(this.at(event.clientX - svg.getBoundingClientRect().left));
     svg.addEventListener("pointerdown", (event) => {
       svg.setPointerCapture(event.pointerId);
       choose(event);
@@ -164,21 +179,28 @@ export class Curves {
     svg.addEventListener("pointermove", (event) => event.buttons && choose(event));
   }
 
-  mark(epoch) {
-    this.epoch = epoch;
+  // Which evaluation of a run is meant by a place: that epoch, or the last one after no more examples; -1 if there is none.
+  evaluation(run, place) {
+    const places = run.columns[this.axis];
+    return this.axis === "epoch" ? places.indexOf(place) : places.findLastIndex((one) => one <= place);
+  }
+
+  mark(place) {
+    this.place = place;
     if (!this.x) return;
-    const x = this.x(epoch);
+    const x = this.x(place);
     for (const { panel, y, base, line, dots, value } of this.cursors) {
       line.style.display = "";
       line.setAttribute("x1", x);
       line.setAttribute("x2", x);
-      this.runs.forEach((run, index) => {
-        const found = run.columns[panel.key]?.[run.columns.epoch.indexOf(epoch)];
+      this.runs.forEach((run, number) => {
+        const index = this.evaluation(run, place);
+        const found = run.columns[panel.key]?.[index];
         const there = found !== null && found !== undefined;
-        dots[index].style.display = there ? "" : "none";
+        dots[number].style.display = there ? "" : "none";
         if (!there) return;
-        dots[index].setAttribute("cx", x);
-        dots[index].setAttribute("cy", y(found));
+        dots[number].setAttribute("cx", this.x(run.columns[this.axis][index]));
+        dots[number].setAttribute("cy", y(found));
         if (this.runs.length > 1) return;
         const right = x < this.width - 70;
         value.textContent = panel.format(found);

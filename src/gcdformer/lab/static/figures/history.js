@@ -22,7 +22,7 @@ export class History {
     this.k = null;
     this.canvas = h("canvas", {
       role: "img",
-      "aria-label": "D over time: for each k the epochs at which it was correct or being learned",
+      "aria-label": "D over time: for each k the epochs at which it was correct",
     });
     this.element = h("div", { class: "history" }, this.canvas);
     const place = (event) => {
@@ -83,10 +83,10 @@ export class History {
       context.lineTo(this.width - 8, y);
       context.stroke();
     }
-    const [power, known, learning] = [colour("--history-power"), colour("--history-known"), colour("--history-learning")];
+    const [power, known, nearly] = [colour("--history-power"), colour("--history-known"), colour("--history-nearly")];
     epochs.forEach((epoch, column) => {
       const x = LEFT + column * this.step;
-      for (const k of this.run.being_learned[column]) this.block(context, x, k, learning);
+      for (const k of this.run.nearly[column]) this.block(context, x, k, nearly);
       for (const k of this.run.D[column]) this.block(context, x, k, isPrimePower(k) ? power : known);
     });
     context.fillStyle = colour("--soft");
@@ -115,13 +115,13 @@ export class History {
   }
 }
 
-export const historyLegend = () =>
+export const historyLegend = (run) =>
   h(
     "p",
     { class: "legend" },
     ...[
       ["power", "correct, a prime power"],
       ["known", "correct"],
-      ["waiting", "being learned"],
+      ["nearly", `f(k) = k, but for fewer than ${Math.round(100 * run.threshold)} % of its pairs`],
     ].map(([name, text]) => h("span", {}, h("i", { class: `swatch history-${name}` }), text)),
   );

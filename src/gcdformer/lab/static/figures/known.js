@@ -1,10 +1,15 @@
-// Which of the k = 1..100 a run knows at an epoch: a ten by ten grid the size of a stamp, to be set beside others.
+// Which of the k = 1..100 a run knows at an evaluation: a ten by ten grid the size of a stamp, to be set beside others. What
+// is correct is in the run's metrics; what is being learned is said by the explanation of that epoch, as on the run's page.
 
-import { h, s } from "../dom.js";
+import { Epochs } from "../api.js";
+import { h, millions, s } from "../dom.js";
 
 export class Known {
   constructor(run) {
     this.run = run;
+    this.epochs = new Epochs(run.id);
+    this.wanted = null;
+    this.loading = false;
     this.cells = [];
     const svg = s("svg", { viewBox: "0 0 100 100", class: "known-grid", role: "img" });
     for (let k = 1; k <= 100; k += 1) {
@@ -16,20 +21,35 @@ export class Known {
     this.svg = svg;
     this.count = h("span", {});
     this.element = h("div", { class: "known" }, svg, this.count);
-    this.show(null);
+    this.show(run.columns.epoch.length - 1);
   }
 
-  // An epoch beyond the last shows the last.
-  show(epoch) {
-    const epochs = this.run.columns.epoch;
-    const found = epoch === null ? -1 : epochs.indexOf(epoch);
-    const at = found < 0 ? epochs.length - 1 : found;
-    const known = new Set(this.run.D?.[at] ?? []);
-    const learning = new Set(this.run.being_learned?.[at] ?? []);
-    this.cells.forEach((cell, index) =>
-      cell.setAttribute("class", known.has(index + 1) ? "correct" : learning.has(index + 1) ? "learning" : ""),
+  // The evaluation of this index; -1 for none.
+  show(index) {
+    this.index = index;
+    const { epoch, examples } = this.run.columns;
+    const details = index < 0 ? null : this.epochs.now(epoch[index]);
+    const known = new Set(this.run.D[index] ?? []);
+    const learning = new Set(details?.being_learned ?? []);
+    this.cells.forEach((cell, place) =>
+      cell.setAttribute("class", known.has(place + 1) ? "correct" : learning.has(place + 1) ? "learning" : ""),
     );
-    this.count.textContent = at < 0 ? "nothing evaluated yet" : `${known.size} at epoch ${epochs[at]}`;
+    this.count.textContent = index < 0 ? "nothing evaluated yet" : `${known.size} after ${millions(examples[index])}`;
     this.svg.setAttribute("aria-label", `${this.run.name}: correct are ${[...known].join(", ") || "none"}`);
+    if (index >= 0 && !details) this.load(epoch[index]);
+  }
+
+  // One explanation at a time: of those asked for meanwhile only the last is fetched.
+  async load(epoch) {
+    this.wanted = epoch;
+    if (this.loading) return;
+    this.loading = true;
+    while (this.wanted !== null) {
+      const next = this.wanted;
+      this.wanted = null;
+      const found = await this.epochs.get(next).catch(() => null);
+      if (found && this.run.columns.epoch[this.index] === next) this.show(this.index);
+    }
+    this.loading = false;
   }
 }

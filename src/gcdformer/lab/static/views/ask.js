@@ -10,14 +10,18 @@ export async function askView(place, { id, params }, context, signal) {
   const { body: run } = await oneRun(id);
   if (!run.has_gcd || !run.checkpoints.length) {
     place.append(
-      h("h1", { text: `Ask ${run.name}` }),
-      h("p", {
-        class: "lede",
-        text: run.has_gcd
-          ? "This run has no weights yet that could be asked."
-          : `Only models of the GCD can be asked here; this one learned ${run.task}.`,
-      }),
-      h("p", {}, h("a", { href: link("run", id), text: "Back to the run" })),
+      h(
+        "div",
+        { class: "hero" },
+        h("h1", { text: `Ask ${run.name}` }),
+        h("p", {
+          class: "lede",
+          text: run.has_gcd
+            ? "This run has no weights yet that could be asked."
+            : `Only models of the GCD can be asked here; this one learned ${run.task}.`,
+        }),
+        h("p", {}, h("a", { href: link("run", id), text: "Back to the run" })),
+      ),
     );
     return;
   }
@@ -42,6 +46,7 @@ class AskPage {
   constructor(place, run, signal) {
     this.run = run;
     this.turn = 0;
+    this.mapsOpen = false;
     const number = (name) =>
       h("input", {
         id: name,
@@ -171,14 +176,19 @@ class AskPage {
     this.problem.textContent = text;
   }
 
+  // A problem in place of the answer: the last one was to another question.
+  refuse(text) {
+    this.say(text);
+    this.result.replaceChildren();
+  }
+
   async ask() {
     const turn = (this.turn += 1);
     const [a, b] = [this.a.value.trim().replaceAll(/[,_ ]/g, ""), this.b.value.trim().replaceAll(/[,_ ]/g, "")];
     const bad = [a, b].map((text) => !/^\d{1,16}$/.test(text) || Number(text) < 1 || Number(text) > this.run.maximum);
     [this.a, this.b].forEach((input, index) => input.setAttribute("aria-invalid", `${bad[index]}`));
     if (bad.includes(true)) {
-      this.say(`Integers from 1 to ${whole(this.run.maximum)}, please: that is what this model has seen.`);
-      this.result.classList.add("stale");
+      this.refuse(`Integers from 1 to ${whole(this.run.maximum)}, please: that is what this model has seen.`);
       return;
     }
     try {
@@ -186,17 +196,15 @@ class AskPage {
       const found = await ask(this.run.id, a, b, this.weights.value);
       if (turn !== this.turn) return;
       this.say("");
-      this.result.classList.remove("stale");
       this.show(found);
       performance.measure("ask", { start: began });
       update({ a, b, epoch: Number(this.weights.value) === this.run.checkpoints.at(-1) ? null : this.weights.value });
     } catch (error) {
-      if (turn === this.turn) this.say(error.message);
+      if (turn === this.turn) this.refuse(error.message);
     }
   }
 
   show(found) {
-    const open = this.result.querySelector("details.maps")?.open ?? false;
     const mood = found.right ? "right" : found.prediction === found.rule ? "ruled" : "odd";
     const verdict = {
       right: "right",
@@ -217,7 +225,7 @@ class AskPage {
       ),
       this.pipeline(found),
       found.attention
-        ? h("details", { class: "maps", open }, h("summary", { text: "Attention maps" }), ...attentionMaps(found))
+        ? h("details", { class: "maps", open: this.mapsOpen, ontoggle: (event) => (this.mapsOpen = event.target.open) }, h("summary", { text: "Attention maps" }), ...attentionMaps(found))
         : h("p", { class: "hint", text: "A recurrent model has no attention to show." }),
     );
     announce(`${answer(found.prediction)}, ${verdict}. ${found.reason}`);

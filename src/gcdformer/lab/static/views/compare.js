@@ -1,7 +1,7 @@
 // Several runs in one picture: their curves, their last evaluation, and when each learned each prime power.
 
 import { oneRun, repeat } from "../api.js";
-import { h, millions, minutes, percent, SERIES } from "../dom.js";
+import { h, millions, minutes, percent, SERIES, whole } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 import { Known } from "../figures/known.js";
 import { link, splitIds } from "../route.js";
@@ -13,13 +13,17 @@ export async function compareView(place, { params }, context, signal) {
   const ids = [...new Set(splitIds(params.get("runs")))].slice(0, MOST);
   if (!ids.length) {
     place.append(
-      h("h1", { text: "Compare" }),
       h(
-        "p",
-        { class: "lede" },
-        "Nothing is chosen: tick some runs in the ",
-        h("a", { href: link("runs"), text: "list" }),
-        ".",
+        "div",
+        { class: "hero" },
+        h("h1", { text: "Compare" }),
+        h(
+          "p",
+          { class: "lede" },
+          "Nothing is chosen: tick some runs in the ",
+          h("a", { href: link("runs"), text: "list" }),
+          ".",
+        ),
       ),
     );
     return;
@@ -36,24 +40,21 @@ export async function compareView(place, { params }, context, signal) {
   const series = (all) => all.map((run, index) => ({ name: run.name, colour: SERIES[index], columns: run.columns }));
   const values = runs.map(() => h("small", { class: "at-epoch" }));
   const knowns = runs.map((run) => (run.has_gcd ? new Known(run) : null));
-  const look = (epoch) =>
+  const look = (examples) =>
     runs.forEach((run, index) => {
-      knowns[index]?.show(epoch);
-      const at = run.columns.epoch.indexOf(epoch);
-      values[index].textContent =
-        at < 0
-          ? `no epoch ${epoch}`
-          : `epoch ${epoch}: ${run.columns.n_correct[at] ?? "–"} correct, ${percent(run.columns.accuracy[at])}`;
+      const at = curves.evaluation(run, examples);
+      knowns[index]?.show(at);
+      values[index].textContent = at < 0 ? "nothing evaluated yet" : valuesAt(run, at);
     });
-  const curves = new Curves(series(runs), { onLook: look });
+  const curves = new Curves(series(runs), { axis: "examples", onLook: look });
   const tables = h("div", {}, ...drawTables(runs));
   place.append(
     h(
       "div",
       { class: "hero" },
       h("p", { class: "crumbs" }, h("a", { href: link("runs"), text: "Runs" }), " / compare"),
-      h("h1", { text: `${runs.length} runs compared` }),
-      h("p", { class: "lede", text: difference(runs) }),
+      h("h1", { text: runs.length > 1 ? `${runs.length} runs compared` : "One run, nothing to compare" }),
+      runs.length > 1 ? h("p", { class: "lede", text: difference(runs) }) : null,
       failed.map((text) => h("p", { class: "problem", text })),
     ),
     h(
@@ -63,7 +64,7 @@ export async function compareView(place, { params }, context, signal) {
         "div",
         { class: "side" },
         h("h2", { text: "Learning curves" }),
-        h("p", { class: "hint", text: "Point at an epoch to read the values." }),
+        h("p", { class: "hint", text: "Over training examples, as epochs may be of unequal size. Point at a place to read the values." }),
         h(
           "ul",
           { class: "key" },
@@ -73,13 +74,18 @@ export async function compareView(place, { params }, context, signal) {
               {},
               h("i", { class: "line", style: { background: SERIES[index] } }),
               h("a", { href: link("run", run.id), text: run.name }),
-              h("small", { text: `base ${run.base}, ${run.operands} operands, ${run.outcomes} outcomes` }),
+              h("small", { text: `base ${run.base}, ${run.examples_from}` }),
               values[index],
             ),
           ),
         ),
       ),
-      h("figure", {}, curves.element),
+      h(
+        "figure",
+        {},
+        runs.some((run) => run.columns.epoch.length) ? null : h("p", { text: "No epoch has been evaluated yet." }),
+        curves.element,
+      ),
     ),
     knownSection(runs, knowns),
     tables,
@@ -96,7 +102,7 @@ export async function compareView(place, { params }, context, signal) {
       again.runs.forEach((run, index) => {
         runs[index] = run;
         if (knowns[index]) knowns[index].run = run;
-        knowns[index]?.show(curves.epoch);
+        knowns[index]?.show(curves.place === null ? run.columns.epoch.length - 1 : curves.evaluation(run, curves.place));
       });
     },
     POLL,
@@ -104,24 +110,32 @@ export async function compareView(place, { params }, context, signal) {
   );
 }
 
+// What a run had learned at an evaluation.
+function valuesAt({ columns }, index) {
+  const correct = columns.n_correct[index] === null ? "" : `${columns.n_correct[index]} correct, `;
+  return `after ${millions(columns.examples[index])}: ${correct}${percent(columns.accuracy[index])}`;
+}
+
 // What the runs differ in, in a sentence.
 function difference(runs) {
   const fields = {
-    base: "base",
-    operands: "law of the operands",
-    outcomes: "law of the GCD",
-    short_model: "model",
-    seed: "seed",
-    task: "task",
-    maximum: "largest operand",
+    base: (run) => `${run.base}`,
+    "source of the examples": (run) => (run.operands === null ? run.examples_from : "drawn"),
+    "distribution of the operands": (run) => run.operands,
+    "distribution of the GCD": (run) => run.outcomes,
+    model: (run) => run.short_model,
+    seed: (run) => `${run.seed}`,
+    task: (run) => run.task,
+    "largest operand": (run) => whole(run.maximum),
   };
-  const differing = Object.entries(fields).filter(([key]) => new Set(runs.map((run) => run[key])).size > 1);
-  if (!differing.length) return "They agree in base, laws, model and seed.";
-  const values = (key) => [...new Set(runs.map((run) => run[key]))].join(key === "short_model" ? " or " : ", ");
-  return `They differ in ${differing.map(([key, text]) => `${text} (${values(key)})`).join("; ")}.`;
+  const differing = Object.entries(fields)
+    .map(([text, of]) => [text, [...new Set(runs.map(of))].filter((value) => value !== null)])
+    .filter(([, values]) => values.length > 1);
+  if (!differing.length) return "They agree in base, training examples, model and seed.";
+  return `They differ in ${differing.map(([text, values]) => `${text} (${values.join(" or ")})`).join("; ")}.`;
 }
 
-// A stamp-sized grid of D for each run of the GCD; pointing at the curves above changes the epoch.
+// A stamp-sized grid of D for each run of the GCD; pointing at the curves above goes back in training.
 function knownSection(runs, knowns) {
   if (!knowns.some(Boolean)) return null;
   const figure = (known, index) =>
@@ -136,16 +150,27 @@ function knownSection(runs, knowns) {
     "section",
     {},
     h("h2", { text: "Which GCD each knows" }),
-    h("p", { text: "The first hundred, ten a row. Green is correct, yellow is being learned." }),
+    h("p", { text: "The first hundred, ten a row. Green is correct, yellow is being learned. Below: how many are correct, after how many examples." }),
     h("div", { class: "knowns" }, knowns.map(figure)),
   );
 }
 
-const bestText = (run) => `${run.columns.n_correct[run.columns.epoch.indexOf(run.best_epoch)]} at epoch ${run.best_epoch}`;
+const examplesAt = (run, epoch) => millions(run.columns.examples[run.columns.epoch.indexOf(epoch)]);
+const bestText = (run) =>
+  `${run.columns.n_correct[run.columns.epoch.indexOf(run.best_epoch)]} after ${examplesAt(run, run.best_epoch)}`;
+
+function learnedText(run, power) {
+  const epoch = run.timeline?.prime_powers[power];
+  return epoch === undefined ? "–" : examplesAt(run, epoch);
+}
 
 function drawTables(runs) {
   const names = runs.map((run, index) =>
-    h("th", { scope: "col" }, h("i", { class: "line", style: { background: SERIES[index] } }), run.name),
+    h(
+      "th",
+      { scope: "col" },
+      h("span", { class: "run-name" }, h("i", { class: "line", style: { background: SERIES[index] } }), run.name),
+    ),
   );
   const value = (run, key) => run.columns[key].at(-1) ?? null;
   const rows = [
@@ -187,22 +212,24 @@ function drawTables(runs) {
         ),
       ),
     ),
-    h(
-      "section",
-      {},
-      h("h2", { text: "When each prime power was learned" }),
-      h("p", { text: "The epoch at which it first was correct; a dash if it never was." }),
-      table(
-        "When each prime power was learned",
-        powers.map((power) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row", text: `${power}` }),
-            runs.map((run) => h("td", { text: `${run.timeline?.prime_powers[power] ?? "–"}` })),
+    powers.length
+      ? h(
+          "section",
+          {},
+          h("h2", { text: "When each prime power was learned" }),
+          h("p", { text: "The examples after which it first was correct; a dash if it never was." }),
+          table(
+            "When each prime power was learned",
+            powers.map((power) =>
+              h(
+                "tr",
+                {},
+                h("th", { scope: "row", text: `${power}` }),
+                runs.map((run) => h("td", { text: learnedText(run, power) })),
+              ),
+            ),
           ),
-        ),
-      ),
-    ),
+        )
+      : "",
   ];
 }

@@ -1,10 +1,12 @@
-// The paper's tables, published values beside ours, if any were reproduced. Reasons are notes below their table.
+// The paper: its claims with their verdicts, its figures, and its tables with published values beside ours, where any were
+// measured. Reasons are notes below their table.
 
 import { paper } from "../api.js";
-import { h, minutes } from "../dom.js";
+import { h, minutes, SERIES } from "../dom.js";
+import { Curves } from "../figures/curves.js";
 
 export async function paperView(place) {
-  const { tables } = await paper();
+  const { claims, tables } = await paper();
   place.append(
     h(
       "div",
@@ -32,7 +34,38 @@ export async function paperView(place) {
     );
     return;
   }
-  place.append(contents(tables), ...tables.map(tableSection));
+  place.append(claimsSection(claims), contents(tables), ...tables.map(tableSection));
+}
+
+const VERDICTS = { holds: "good", "does not hold": "bad" };
+
+function claimsSection(claims) {
+  const held = claims.filter((claim) => claim.verdict === "holds").length;
+  return h(
+    "section",
+    { class: "claims" },
+    h("h2", { text: "What it claims" }),
+    h("p", { text: `In our words, each judged by the runs that were measured here: ${held} of ${claims.length} hold.` }),
+    h(
+      "ul",
+      {},
+      claims.map((claim) =>
+        h(
+          "li",
+          {},
+          h("p", {}, claim.statement),
+          h("p", {}, h("span", { class: `badge ${VERDICTS[claim.verdict] ?? ""}`, text: claim.verdict }), claim.count),
+          h(
+            "details",
+            {},
+            h("summary", { text: "Evidence" }),
+            h("p", { class: "hint", text: `Counted: ${claim.unit}, ${claim.rule}.` }),
+            h("ul", { class: "evidence" }, claim.evidence.map((text) => h("li", { text }))),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 const title = (table) => table.title ?? table.name;
@@ -46,15 +79,47 @@ function contents(tables) {
     heading.scrollIntoView();
     heading.focus({ preventScroll: true });
   };
+  const size = (table) =>
+    [counted(table.cells.length, "value"), counted(table.curves.length, "curve")].filter(Boolean).join(", ");
   return h(
-    "ul",
-    { class: "contents" },
-    tables.map((table) =>
-      h(
-        "li",
-        {},
-        h("a", { href: `#${anchor(table)}`, onclick: (event) => jump(event, table), text: title(table) }),
-        h("small", { text: ` ${table.cells.length} value${table.cells.length > 1 ? "s" : ""}` }),
+    "section",
+    {},
+    h("h2", { text: "Its tables and figures" }),
+    h(
+      "ul",
+      { class: "contents" },
+      tables.map((table) =>
+        h(
+          "li",
+          {},
+          h("a", { href: `#${anchor(table)}`, onclick: (event) => jump(event, table), text: title(table) }),
+          h("small", { text: ` ${size(table)}` }),
+        ),
+      ),
+    ),
+  );
+}
+
+const counted = (number, noun) => (number ? `${number} ${noun}${number > 1 ? "s" : ""}` : "");
+
+// The measured learning curves of a figure, a colour for each seed.
+function figure({ curves }) {
+  const runs = curves.map(({ seed, columns }, index) => ({ name: `seed ${seed}`, colour: SERIES[index], columns }));
+  const events = curves.length === 1 ? curves[0].prime_powers : null;
+  return h(
+    "figure",
+    {},
+    new Curves(runs, { axis: "examples", events }).element,
+    h(
+      "figcaption",
+      { class: "legend" },
+      curves.map(({ run, seed, measured_as }, index) =>
+        h(
+          "span",
+          {},
+          h("i", { class: "line", style: { background: SERIES[index] } }),
+          `seed ${seed}: ${run}${measured_as ? `, measured as ${measured_as}` : ""}`,
+        ),
       ),
     ),
   );
@@ -83,9 +148,9 @@ function tableSection(table) {
       columns.map(([, key, text]) =>
         h(
           key === "row" ? "th" : "td",
-          { scope: key === "row" ? "row" : null, class: key === "ours" ? "ours" : null },
+          { scope: key === "row" ? "row" : null, class: `col-${key}` },
           cell[key] === null || cell[key] === undefined ? "–" : `${text(cell)}`,
-          key === "difference" && cell.why ? h("sup", { text: ` ${notes.indexOf(cell.why) + 1}` }) : null,
+          key === "ours" && cell.why ? h("sup", { text: ` ${notes.indexOf(cell.why) + 1}` }) : null,
         ),
       ),
     );
@@ -96,21 +161,23 @@ function tableSection(table) {
       h(
         "table",
         { class: "figures lined" },
-        h("thead", {}, h("tr", {}, columns.map(([text]) => (text ? h("th", { scope: "col", text }) : h("td", {}))))),
+        h("thead", {}, h("tr", {}, columns.map(([text, key]) => h(text ? "th" : "td", { scope: text ? "col" : null, class: `col-${key}`, text })))),
         h("tbody", {}, table.cells.map(row)),
       ),
     ),
     notes.length ? h("ol", { class: "notes" }, notes.map((text) => h("li", { text }))) : null,
   ];
   const count = table.cells.length;
+  const measured = count ? `: ${count} of ${table.published} published values measured or computed here` : "";
   return h(
     "section",
     { class: "paper-table" },
     h("h2", { id: anchor(table), tabindex: "-1", text: title(table) }),
     h("p", {
       class: "hint",
-      text: `${table.label}: ${count} of ${table.published} published values measured or computed here.${table.note ? ` ${table.note.text}.` : ""}`,
+      text: `${table.label}${measured}.${table.note ? ` ${table.note.text}.` : ""}`,
     }),
-    count > LONG ? h("details", {}, h("summary", { text: `Show the ${count} values` }), ...values) : values,
+    table.curves.length ? figure(table) : null,
+    count === 0 ? null : count > LONG ? h("details", {}, h("summary", { text: `Show the ${count} values` }), ...values) : values,
   );
 }

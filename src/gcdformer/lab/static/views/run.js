@@ -58,7 +58,7 @@ class RunPage {
     this.data = null;
     const link_ = { onHover: (k) => this.hover(k), onChoose: (k) => this.choose(k) };
     this.player = new Player(run, { onEpoch: (epoch) => this.go(epoch), ready: (epoch) => this.epochs.get(epoch) });
-    this.curves = new Curves(this.series(), { events: run.timeline.prime_powers, onEpoch: (epoch) => this.seek(epoch) });
+    this.curves = new Curves(this.series(), { events: run.timeline.prime_powers, onChoose: (epoch) => this.seek(epoch) });
     this.grid = new Grid(link_);
     this.heat = new Heat(link_);
     this.sieve = new Sieve(link_);
@@ -90,7 +90,7 @@ class RunPage {
           "p",
           { class: "crumbs" },
           fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }),
-          ` / ${run.model}, ${run.operands} operands, ${run.outcomes} outcomes, seed ${run.seed}`,
+          ` / ${run.model}, ${run.examples_from}, seed ${run.seed}`,
         ),
         h("h1", {}, runTitle(run)),
         h(
@@ -186,7 +186,7 @@ class RunPage {
           h("p", {
             text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power.",
           }),
-          historyLegend(),
+          historyLegend(run),
         ),
         h("figure", {}, this.history.element),
         parts.events,
@@ -338,7 +338,7 @@ function otherTask(place, run, signal) {
     h(
       "div",
       { class: "hero" },
-      h("p", { class: "crumbs" }, h("a", { href: link("runs"), text: "Runs" }), ` / ${run.model}`),
+      h("p", { class: "crumbs" }, h("a", { href: link("runs"), text: "Runs" }), ` / ${run.model}, ${run.examples_from}`),
       h("h1", { text: run.name }),
       h("p", { class: "lede", text: otherLede(run) }),
     ),
@@ -358,14 +358,24 @@ function otherTask(place, run, signal) {
 // No epoch yet: look again until there is one.
 function waiting(place, run, signal) {
   place.append(
-    h("h1", { text: run.name }),
-    h("p", {
-      class: "lede",
-      text: run.live
-        ? "Training has begun; the first evaluation is not there yet. This page follows by itself."
-        : "No epoch of this run has been evaluated.",
-    }),
-    h("p", {}, h("a", { href: link("runs"), text: "All runs" })),
+    h(
+      "div",
+      { class: "hero" },
+      h(
+        "p",
+        { class: "crumbs" },
+        h("a", { href: link("runs"), text: "Runs" }),
+        ` / ${run.task}, base ${run.base}, ${run.model}, ${run.examples_from}, seed ${run.seed}`,
+      ),
+      h("h1", { text: run.name }),
+      h("p", {
+        class: "lede",
+        text: run.live
+          ? "Training has begun; the first evaluation is not there yet. This page follows by itself."
+          : "No epoch of this run has been evaluated.",
+      }),
+    ),
+    h("section", { class: "plain" }, h("h2", { text: "How to repeat it" }), command(run.repeat)),
   );
   repeat(
     async () => {

@@ -62,24 +62,28 @@ class RunsPage {
       h("thead", {}, this.heads),
       this.body,
     );
+    this.context = context;
+    this.lede = h("p", { class: "lede" });
     place.append(
-      h("div", { class: "hero" }, h("h1", { text: "Runs" }), h("p", { class: "lede" }, this.intro(context))),
+      h("div", { class: "hero" }, h("h1", { text: "Runs" }), this.lede),
       h("div", { class: "toolbar" }, h("label", { for: "filter", text: "Filter" }), this.filter, this.count, this.compare),
       table,
     );
     this.draw();
   }
 
-  intro(context) {
-    if (this.found.length === 1 && this.found[0].example) {
+  intro() {
+    if (this.found.every((run) => run.example)) {
       return [
-        "There are no runs in this folder yet, so here is a bundled example. Train your own with ",
+        "There are no runs in this folder yet, so here are two that come with the lab: a sieve that grows step by step, and a prime that is grokked after a long plateau. Train your own with ",
         h("code", { text: "gcdformer demo" }),
-        context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : null,
+        this.context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : null,
         "; it will appear by itself.",
       ];
     }
-    return "Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them.";
+    return [
+      "Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them.",
+    ];
   }
 
   type() {
@@ -102,7 +106,7 @@ class RunsPage {
     const words = rest.split(/\s+/).filter(Boolean);
     return this.found.filter((run) => {
       const text =
-        `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.operands} operands ${run.outcomes} outcomes ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
+        `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.examples_from} ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
       const digits = new Set(text.split(/[^\w.]+/));
       return (
         named.every(([name, value]) => run[name] === value) &&
@@ -129,6 +133,7 @@ class RunsPage {
     if (top !== this.top) this.rows.clear();
     this.top = top;
     const found = this.sorted(this.matching());
+    this.lede.replaceChildren(...this.intro().flat().filter(Boolean));
     this.drawHeads();
     this.body.replaceChildren(...(found.length ? found.map((run) => this.row(run)) : [this.nothing()]));
     this.count.textContent =
@@ -150,7 +155,7 @@ class RunsPage {
       h(
         "td",
         { colspan: 8 },
-        h("p", { text: "No run has all of these words in its name, base, laws, model or seed." }),
+        h("p", { text: "No run has all of these words in its name, base, training examples, model or seed." }),
         h("button", { type: "button", class: "button quiet", onclick: clear, text: "Show all runs" }),
       ),
     );
@@ -215,7 +220,7 @@ class RunsPage {
         run.live ? h("span", { class: "badge live", text: "training" }) : null,
         run.example ? h("span", { class: "badge", text: "bundled example" }) : null,
         h("small", {
-          text: `${run.operands} operands, ${run.outcomes} outcomes · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}`,
+          text: `${run.examples_from} · ${run.short_model}${run.task === "gcd" ? "" : ` · ${run.task}`}`,
         }),
       ),
       h("td", { class: "col-base num", "data-label": "base", text: `${run.base}` }),

@@ -1,4 +1,4 @@
-// Train here: choose base, laws and minutes, start, watch, stop. The result is an ordinary run folder.
+// Train here: choose base, distributions and minutes, start, watch, stop. The result is an ordinary run folder.
 
 import { repeat, runs, startTraining, stopTraining, trainings } from "../api.js";
 import { command, h, minutes, percent } from "../dom.js";
@@ -24,7 +24,7 @@ export async function trainView(place, { params }, context, signal) {
       h("h1", { text: "Train here" }),
       h("p", {
         class: "lede",
-        text: "A small transformer on your own processor. The base decides which primes come easily: those that divide it. The laws decide how often the model sees the rest.",
+        text: "A small transformer on your own processor. The base decides which primes come easily: those that divide it. The distributions decide how often the model sees the rest.",
       }),
     ),
   );
@@ -191,7 +191,7 @@ function card(one, run, look, problem) {
     : one.error
       ? `failed: ${one.error}`
       : one.stopped
-        ? "stopped and saved; it can be gone on with"
+        ? "stopped and saved; it can be resumed"
         : "finished";
   const stop = async () => {
     try {

@@ -3,7 +3,13 @@
 import { answer, h, list, millions, minutes, percent, product, share, whole } from "../dom.js";
 import { link } from "../route.js";
 
-export const runTitle = (run) => (run.example ? `The sieve in base ${run.base}` : run.name);
+export function runTitle(run) {
+  if (!run.example) return run.name;
+  const grokked = Object.keys(run.timeline.prime_powers).filter((q) => isPrime(Number(q)) && run.base % q);
+  return grokked.length ? `${list(grokked)} grokked in base ${run.base}` : `The sieve in base ${run.base}`;
+}
+
+const isPrime = (q) => q > 1 && Array.from({ length: q - 2 }, (_, i) => i + 2).every((d) => q % d);
 
 export function lede(run, index, data) {
   const { columns } = run;
@@ -17,13 +23,17 @@ export function lede(run, index, data) {
   ];
 }
 
+// Without D there is nothing to predict by: the rule model answers f(1) to every pair.
+const hasRules = (data) => data.D.length > 0 || data.form === "U";
+
 // The three numbers that matter, as they stand at this epoch.
 export function facts(data) {
-  const told = data.fidelity.stratified.value;
   return [
     [`${data.D.length}`, "of the first 100 GCD are known"],
     [percent(data.accuracy.measured), "of random pairs are answered right"],
-    [share(told), "of its answers, right or wrong, are what the rules say"],
+    hasRules(data)
+      ? [share(data.fidelity.stratified.value), "of its answers, right or wrong, are what the rules say"]
+      : ["–", "no rules yet: no GCD is known"],
   ].map(([value, text]) => h("div", {}, h("b", { text: value }), h("span", { text })));
 }
 
@@ -147,15 +157,20 @@ export function rulesList(data) {
   return h("ul", { class: "rules" }, items);
 }
 
-// Fidelity with its interval, and the accuracy that D implies beside the measured one.
+// Fidelity with its interval, and the accuracy that D implies beside the measured one; dashes while D is empty.
 export function certificate(data) {
+  const ruled = hasRules(data);
+  const usual = data.f.find((one) => one.k === 1)?.prediction ?? null;
   const rows = Object.entries(data.fidelity).map(([name, one]) =>
     h(
       "tr",
       {},
       h("th", { scope: "row", text: `fidelity, ${name} pairs` }),
-      h("td", { text: `${(100 * one.value).toFixed(2)} %` }),
-      h("td", { class: "soft", text: `95 %: ${(100 * one.low).toFixed(2)} to ${(100 * one.high).toFixed(2)}` }),
+      h("td", { text: ruled ? `${(100 * one.value).toFixed(2)} %` : "–" }),
+      h("td", {
+        class: "soft",
+        text: ruled ? `95 %: ${(100 * one.low).toFixed(2)} to ${(100 * one.high).toFixed(2)}` : "D is empty",
+      }),
     ),
   );
   return h(
@@ -176,14 +191,18 @@ export function certificate(data) {
         "tr",
         {},
         h("th", { scope: "row", text: "accuracy, if D were all" }),
-        h("td", { text: `${data.accuracy.predicted.toFixed(2)} %` }),
-        h("td", { class: "soft", text: "exact, by counting pairs" }),
+        h("td", { text: ruled ? `${data.accuracy.predicted.toFixed(2)} %` : "–" }),
+        h("td", {
+          class: "soft",
+          text: ruled ? "exact, by counting pairs" : `D is empty: every pair would get f(1), ${usual === null ? "which is no integer" : `which is ${whole(usual)}`}`,
+        }),
       ),
     ),
   );
 }
 
 export function counterexamples(run, data) {
+  if (!hasRules(data)) return null;
   if (!data.counterexamples.length) return h("p", { text: "No pair that was tried speaks against the rules." });
   const asked = run.checkpoints.includes(data.epoch);
   const rows = data.counterexamples.map((one) =>
