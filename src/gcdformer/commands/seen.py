@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
-from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
+from gcdformer.commands.options import add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
@@ -31,16 +30,17 @@ def run(args: argparse.Namespace) -> int:
     values = [parse_integer(word, "integers", -LARGEST_INTEGER, LARGEST_INTEGER) for word in args.integers]
     wanted = np.array(values, dtype=np.int64)
     size = run.config.training.batch_size
-    total = run.checkpoint_step(args.checkpoint) * size
-    stream, places, swapped = run.stream, [], []
-    console = Console(stderr=True)
-    blocks = range(-(-total // BLOCK))
-    for index in track(blocks, "replaying the stream", console=console, transient=True,
-                       disable=args.quiet or not in_window(console)):
-        block = stream.examples(index * BLOCK, min((index + 1) * BLOCK, total))[:, :arity]
-        places += (index * BLOCK + np.flatnonzero((block == wanted).all(1))).tolist()
-        if arity == 2 and wanted[0] != wanted[1]:
-            swapped += (index * BLOCK + np.flatnonzero((block == wanted[::-1]).all(1))).tolist()
+    places: list[int] = []
+    swapped: list[int] = []
+    with progress("replaying the stream", quiet=args.quiet) as advance:
+        total = run.checkpoint_step(args.checkpoint) * size
+        stream = run.stream
+        for start in range(0, total, BLOCK):
+            block = stream.examples(start, min(start + BLOCK, total))[:, :arity]
+            places += (start + np.flatnonzero((block == wanted).all(1))).tolist()
+            if arity == 2 and wanted[0] != wanted[1]:
+                swapped += (start + np.flatnonzero((block == wanted[::-1]).all(1))).tolist()
+            advance(start, total)
     epoch = run.config.training.steps_per_epoch * size
     result = {"question": wanted.tolist(), "examples": total, "seen": len(places), "swapped": len(swapped),
               "when": [{"example": n, "step": n // size, "epoch": n // epoch + 1} for n in places]}
