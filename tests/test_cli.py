@@ -155,7 +155,7 @@ def test_train_goes_on_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFix
     code, out, _ = in_process(capsys, *words, "--max-epochs", 1)
     assert code == 0 and "epoch 1: loss" in out and "gcdformer predict" in out
     code, out, err = in_process(capsys, *words, "--max-epochs", 2, "--json")
-    assert code == 0 and json.loads(out)["last"]["epoch"] == 2 and "going on at step 10" in err
+    assert code == 0 and json.loads(out)["last"]["epoch"] == 2 and "resumed at step 10" in err
     code, out, _ = in_process(capsys, "train", "--out", tmp_path / "run", "--max-epochs", 3)
     assert code == 0 and "epoch 3" in out
     code, _, err = in_process(capsys, *words, "--max-epochs", 3, "--base", 7)
@@ -220,7 +220,7 @@ def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 RUN = "RUN"
 BAD = [
-    [], ["fly"], ["train"], ["train", "fsat", "--out", "x"], ["train", "--out", "x", "--base", 1], ["encode", "--base", 10],
+    [], ["fly"], ["train", "fsat", "--out", "x"], ["train", "--out", "x", "--base", 1], ["encode", "--base", 10],
     ["train", "--out", "x", "--max", 1], ["train", "--out", "x", "--heads", 3], ["train", "--out", "x", "--colour", 3],
     ["train", "--out", "x", "--outcomes", "uniform", "--max-gcd", 2_000_000], ["train", "--out", "x", "--outcomes", "fair"],
     ["train", "--out", "x", "--lr", "nan"], ["train", "--out", "x", "--batch-size", 1.5], ["train", "--out", "x", "--ba", 9],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from gcdformer.commands.hints import hint
 from gcdformer.commands.options import add_json, add_quiet, print_json, run_path, whole_number
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError
@@ -38,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
     model = config.model
     print(f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d={model.encoder_dim} and {model.decoder_dim}, "
           f"base {config.task.base}, {reference.iterations:,} steps of {config.training.batch_size}")
-    print(f"accuracy {line['accuracy']:.2f} %, {line['n_correct']} correct GCD\nexplain it  gcdformer explain {args.to}")
+    print(f"accuracy {line['accuracy']:.2f} %, {line['n_correct']} correct GCD\nexplain it  {hint('explain', args.to)}")
     return 0
