@@ -30,6 +30,8 @@ from gcdformer.training.session import start_model
 Result = TypeVar("Result")
 ROUNDS = 5
 WARM_STEPS = 200
+LEAST = 0.5
+"""Seconds below which a rate is measured in one round: a round of decoding takes a second, however short it should be."""
 
 
 def rate(work: Callable[[], int], seconds: float) -> float:
@@ -41,15 +43,16 @@ def rate(work: Callable[[], int], seconds: float) -> float:
 
 
 def best_rate(work: Callable[[], int], seconds: float, on_round: Callable[[], None] = lambda: None) -> float:
-    """The best of several rounds."""
+    """The best of several rounds; of one, if there is not the time for more."""
     work()
-    return max(in_rounds(lambda: rate(work, seconds / ROUNDS), on_round))
+    rounds = ROUNDS if seconds >= LEAST else 1
+    return max(in_rounds(lambda: rate(work, seconds / rounds), on_round, rounds))
 
 
-def in_rounds(measured: Callable[[], Result], on_round: Callable[[], None]) -> list[Result]:
+def in_rounds(measured: Callable[[], Result], on_round: Callable[[], None], rounds: int = ROUNDS) -> list[Result]:
     """What each round measured; `on_round` is called after each."""
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         found.append(measured())
         on_round()
     return found
