@@ -56,7 +56,7 @@ def started_here() -> dict[int, str]:
     for child in children_of(os.getpid()):
         command = command_of(child)
         if any(name in command for name in SERVERS):
-            found |= {forked: f"forked by {command}" for forked in children_of(child)}
+            found |= dict.fromkeys(children_of(child), f"forked by {command}")
         else:
             found[child] = command
     return found

@@ -21,6 +21,12 @@ FLAGS = """base operands outcomes task max-epochs max-minutes seed encoder-layer
     encoder-heads decoder-heads heads max max-gcd alpha mixture-share epoch-size test-size lr batch-size threads device"""
 
 
+@pytest.fixture(autouse=True)
+def no_progress_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed does not depend on how long it takes."""
+    monkeypatch.setattr("gcdformer.commands.progress.FIRST", 3600.0)
+
+
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Run a command in this process: faster where torch is loaded already."""
     try:
@@ -89,8 +95,26 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(out)
     assert round(facts["parameters"] / 1e6, 1) == pytest.approx(713.8, abs=0.11)
     assert facts["seconds_per_epoch"] is None
-    code, out, _ = in_process(capsys, "describe", "--dim", 16, "--heads", 2)
+    code, out, _ = in_process(capsys, "describe", "--test-size", 1000, "--measure")
     assert code == 0 and "FLOPs an example" in out and "time an epoch       about" in out
+
+
+def test_describe_measures_nothing_that_takes_long_unless_asked(capsys: pytest.CaptureFixture[str],
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    from gcdformer.commands import describe
+
+    _, out, _ = in_process(capsys, "describe", "paper")  # 380 GFLOP a step
+    assert "not measured" in out and "--measure does it" in out
+    monkeypatch.setattr(describe, "PATIENCE", 0.0)
+    small = ["describe", "--dim", 16, "--heads", 2]
+    _, out, _ = in_process(capsys, *small)
+    assert "not measured" in out and "--measure does it" in out
+    monkeypatch.setattr(describe, "peak_flops", lambda device: 1e30)  # the guess is too good: the deadline stops it
+    monkeypatch.setattr("gcdformer.training.engines.has_to_compile", lambda config, device: False)
+    _, out, _ = in_process(capsys, *small)
+    assert "it would take longer" in out
+    _, out, _ = in_process(capsys, *small, "--no-timing")
+    assert "not measured (--no-timing)" in out
 
 
 def test_evaluate_and_predict(trained: Run, capsys: pytest.CaptureFixture[str], command: Command) -> None:
@@ -131,7 +155,7 @@ def test_train_goes_on_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFix
     code, out, _ = in_process(capsys, *words, "--max-epochs", 1)
     assert code == 0 and "epoch 1: loss" in out and "gcdformer predict" in out
     code, out, err = in_process(capsys, *words, "--max-epochs", 2, "--json")
-    assert code == 0 and json.loads(out)["last"]["epoch"] == 2 and "going on at step 10" in err
+    assert code == 0 and json.loads(out)["last"]["epoch"] == 2 and "resumed at step 10" in err
     code, out, _ = in_process(capsys, "train", "--out", tmp_path / "run", "--max-epochs", 3)
     assert code == 0 and "epoch 3" in out
     code, _, err = in_process(capsys, *words, "--max-epochs", 3, "--base", 7)
@@ -162,7 +186,7 @@ def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_peak_has_all_threads_whatever_the_engine_took(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gcdformer.commands.bench import matrix_multiply
+    from gcdformer.commands.bench_measure import matrix_multiply
 
     before, seen, real = torch.get_num_threads(), [], torch.mm
     monkeypatch.setattr(torch, "mm", lambda *a, **options: (seen.append(torch.get_num_threads()), real(*a, **options)))
@@ -176,27 +200,27 @@ def test_the_peak_has_all_threads_whatever_the_engine_took(monkeypatch: pytest.M
 
 def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work and yardstick take turns; the round with the median ratio counts, not the best of each."""
-    from gcdformer.commands import bench
+    from gcdformer.commands import bench_measure
 
     rates = iter([8.0, 10.0, 9.0, 10.0, 1.0, 10.0, 5.0, 10.0, 3.0, 20.0])
-    monkeypatch.setattr(bench, "rate", lambda work, seconds: next(rates))
-    assert bench.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
+    monkeypatch.setattr(bench_measure, "rate", lambda work, seconds: next(rates))
+    assert bench_measure.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
 
 
 def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = {"width d": ("--dim", [8, 16]), "base": ("--base", [10])}
+    points = {"batch size": ("--batch-size", [16, 64]), "base": ("--base", [10])}
     monkeypatch.setattr("gcdformer.commands.bench_curves.CURVES", points)
     figure = tmp_path / "curves.svg"
-    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 1, "--threads", 1, "--figure", figure)
+    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--figure", figure)
     curves = json.loads(out)
-    assert code == 0 and [point["value"] for point in curves["width d"]] == [8, 16]
+    assert code == 0 and [point["value"] for point in curves["batch size"]] == [16, 64]
     assert all(point["train"]["examples_per_s"] > 0 for point in curves["base"])
-    assert "width d" in figure.read_text()
+    assert "batch size" in figure.read_text()
 
 
 RUN = "RUN"
 BAD = [
-    [], ["fly"], ["train"], ["train", "fsat", "--out", "x"], ["train", "--out", "x", "--base", 1], ["encode", "--base", 10],
+    [], ["fly"], ["train", "fsat", "--out", "x"], ["train", "--out", "x", "--base", 1], ["encode", "--base", 10],
     ["train", "--out", "x", "--max", 1], ["train", "--out", "x", "--heads", 3], ["train", "--out", "x", "--colour", 3],
     ["train", "--out", "x", "--outcomes", "uniform", "--max-gcd", 2_000_000], ["train", "--out", "x", "--outcomes", "fair"],
     ["train", "--out", "x", "--lr", "nan"], ["train", "--out", "x", "--batch-size", 1.5], ["train", "--out", "x", "--ba", 9],

@@ -200,7 +200,7 @@ def test_quiet(tmp_path: Path, trained: Run, capsys: pytest.CaptureFixture[str])
     sweep.write_text('[fixed]\nbase = 10\nmaximum = 1000\ndim = 16\nheads = 2\nbatch_size = 16\nepoch_size = 320\n'
                      'test_size = 200\n[budget]\nmax_epochs = 1\n')
     for trial in expand(read_sweep(sweep)):
-        train(trial.config, tmp_path / "sweep" / trial.name)
+        train(trial.config, tmp_path / "sweep" / trial.name, progress=False)
     for words in (["sweep", sweep, "--out", tmp_path / "sweep"], ["report", trained.path, "--out", tmp_path / "page.html"]):
         assert main([*map(str, words), "--quiet"]) == 0
         assert capsys.readouterr() == ("", "")

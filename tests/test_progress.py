@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
+from gcdformer.cli import VERBS, main
 from gcdformer.commands import progress as module
 from gcdformer.commands.progress import PlainLines, progress
 
@@ -62,3 +67,80 @@ def test_nothing_is_said_after_the_end_and_errors_pass(capsys: pytest.CaptureFix
     with pytest.raises(ZeroDivisionError), progress("failing"):
         1 / 0  # noqa: B018
     assert threading.active_count() == before
+
+
+class Enough(Exception):
+    """The work has begun, and nothing more is to be seen."""
+
+
+AT_ONCE = {"encode", "completion"}
+"""Verbs that have nothing long to do."""
+ELSEWHERE = {"evaluate", "explain", "lab", "predict", "reproduce", "sample"}
+"""Verbs whose own tests say what they show."""
+BEFORE_TORCH: dict[str, list[str]] = {
+    "train": ["--max-epochs", "1"], "demo": [], "describe": ["--no-timing"], "bench": [], "sweep": ["SWEEP", "--out", "out"],
+    "seen": ["RUN", "12", "18"], "export": ["RUN", "--to", "exported"],
+    "import-reference": ["SWEEP", "--to", "imported"],
+}
+WITHOUT_TORCH: dict[str, tuple[list[str], str]] = {
+    "report": (["RUN"], "gcdformer.report.page.write_report"),
+    "runs": (["RUN"], "gcdformer.runs.query.Runs"),
+    "theory": (["--base", "30"], "gcdformer.numbers.theory.exact_accuracy"),
+}
+
+STOPS_AT_TORCH = """
+import importlib.abc, os, sys, threading
+from gcdformer import cli
+from gcdformer.commands import progress
+
+alive = threading.Event()
+
+class Watched:
+    def __init__(self, file): self.file = file
+    def write(self, text): alive.set(); return self.file.write(text)
+    def __getattr__(self, name): return getattr(self.file, name)
+
+class AtTorch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            os._exit(42 if alive.wait(PATIENCE) else 43)
+
+progress.FIRST = 0.0
+sys.stdout, sys.stderr = Watched(sys.stdout), Watched(sys.stderr)
+sys.meta_path.insert(0, AtTorch())
+print(cli.main(sys.argv[1:]), file=sys.__stderr__)
+""".replace("PATIENCE", str(PATIENCE))
+
+
+def test_every_verb_is_in_a_table() -> None:
+    assert sorted([*AT_ONCE, *ELSEWHERE, *BEFORE_TORCH, *WITHOUT_TORCH]) == sorted(VERBS)
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What stands for the capitals in the tables."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_text("[budget]\nmax_epochs = 1\n")
+    return {"RUN": str(files("gcdformer") / "lab" / "example"), "SWEEP": "sweep.toml"}
+
+
+@pytest.mark.parametrize("verb", BEFORE_TORCH)
+def test_a_sign_of_life_comes_before_torch(verb: str, places: dict[str, str]) -> None:
+    """Loading it takes seconds, on a machine that has not done so for a while; here it waits until something is said."""
+    words = [verb, *(places.get(word, word) for word in BEFORE_TORCH[verb])]
+    done = subprocess.run([sys.executable, "-c", STOPS_AT_TORCH, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 42, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("verb", WITHOUT_TORCH)
+def test_a_sign_of_life_comes_before_the_work(verb: str, places: dict[str, str], sign: threading.Event,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    words, work = WITHOUT_TORCH[verb]
+
+    def begin(*args: object, **options: object) -> None:
+        assert sign.wait(PATIENCE), "nothing was said before the work"
+        raise Enough
+
+    monkeypatch.setattr(work, begin)
+    with pytest.raises(Enough):
+        main([verb, *(places.get(word, word) for word in words)])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from conftest import tiny_config
 from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
+from gcdformer.commands.sweep import exit_code
 from gcdformer.experiments.engine import lost, settle
 from gcdformer.experiments.estimate import wall_seconds
 from gcdformer.experiments.local import LocalEngine
@@ -236,6 +237,24 @@ def test_a_damaged_state_makes_no_trial_finished(tmp_path: Path) -> None:
     state.write_text(state.read_text().replace('"seconds": ', '"seconds": 9000'))
     again = plan(expand(read_sweep(file)), tmp_path)[0]
     assert again.status == "begun" and again.reason == ""
+
+
+def test_a_budget_shorter_than_an_epoch_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
+    file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 1e-6"))
+    one = plan(expand(read_sweep(file)), tmp_path / "out")[0]
+    ending = run_trial(one.config, one.path)
+    settle(one, ending)
+    reason = "no epoch fits into max_minutes 1e-06, so nothing was evaluated"
+    assert (one.status, one.reason) == ("failed", reason)
+    again = plan(expand(read_sweep(file)), tmp_path / "out")[0]
+    assert (again.status, again.reason) == ("begun", reason)
+    again.status = "failed"
+    assert exit_code([again], interrupted=False) == 1
+    file.write_text(file.read_text().replace("max_minutes = 1e-6", "max_epochs = 1"))
+    longer = plan(expand(read_sweep(file)), tmp_path / "out")[0]
+    settle(longer, run_trial(longer.config, longer.path))
+    assert longer.status == "finished"
 
 
 def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The live page in a real pseudo-terminal, and the plain lines without one."""
+"""The live page in a real pseudo-terminal, the plain lines without one, and what they say of what is learned and lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ import pty
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from conftest import tiny_config
+from gcdformer import train
+from gcdformer.config import Config
+from gcdformer.runs.checkpoint import TrainingState
+from gcdformer.training import view as view_module
+from gcdformer.training.events import STEADY, Announcer
+from gcdformer.training.limits import limit_reached, seconds_left
+from gcdformer.training.view import LiveView, PlainView
+from test_training import StopAfter
 
 
 def in_terminal(*words: object, columns: int = 100) -> tuple[int, str]:
@@ -39,7 +56,8 @@ def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
                  "one prediction f(k)", "report  "):
         assert word in text, word
     assert "\x1b[1;32m" in drawn  # a correct GCD in green
-    assert max(len(line) for line in text.replace("\r", "\n").split("\n")) <= 100
+    page = text.replace("\r", "\n").partition("gcd in base 10")[2].partition("\nreport  ")[0]
+    assert max(len(line) for line in page.split("\n")) <= 100  # commands, which are to be pasted, stay in one line
 
 
 def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
@@ -55,3 +73,102 @@ def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
         said = process.stderr.read()
     assert process.returncode == 0 and said == "gcdformer: nobody reads the output any more; going on without it\n"
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def line(epoch: int, correct: list[int], close: list[int], seconds: float = 0.0) -> dict[str, Any]:
+    return {"epoch": epoch, "seconds": seconds, "D": correct, "being_learned": close, "n_correct": len(correct), "loss": 1.0,
+            "accuracy": 50.0, "throughput": None}
+
+
+def said(*epochs: str) -> list[str]:
+    """What is said of 16 over epochs in which it is in D (+), nearly (~) or not at all (-)."""
+    announcer = Announcer()
+    return [str(announcer.follow(line(n, [16] if mark == "+" else [], [16] if mark == "~" else [])))
+            for n, mark in enumerate(epochs)]
+
+
+LEARNED, LOST, BETWEEN = "learned 16", "lost 16", "being learned 16"
+
+
+@pytest.mark.parametrize(("epochs", "lines"), [
+    ("-+++", ["", LEARNED, "", ""]),
+    ("+~+~+~+~+~", [LEARNED, BETWEEN, "", BETWEEN, "", BETWEEN, "", BETWEEN, "", BETWEEN]),
+    ("+~~~~", [LEARNED, BETWEEN, BETWEEN, LOST, ""]),
+    ("+-", [LEARNED, LOST]),
+    ("+-+-+-+-", [LEARNED, LOST, BETWEEN, "", BETWEEN, "", BETWEEN, ""]),
+    ("+-++++", [LEARNED, LOST, BETWEEN, BETWEEN, LEARNED, ""]),
+])
+def test_a_k_that_wavers_is_not_learned_and_lost_in_turn(epochs: str, lines: list[str]) -> None:
+    assert said(*epochs) == lines
+
+
+@given(st.lists(st.sampled_from("+~-"), max_size=60))
+def test_what_is_announced_is_d_but_for_what_is_being_learned(epochs: list[str]) -> None:
+    """And any two changes of the same kind are three epochs apart."""
+    announcer, changes = Announcer(), {"learned": -STEADY, "lost": -STEADY}
+    for n, mark in enumerate(epochs):
+        correct = {16} if mark == "+" else set()
+        told = announcer.follow(line(n, sorted(correct), [16] if mark == "~" else []))
+        assert announcer.known ^ set(told.being_learned) == correct
+        for kind in changes:
+            if getattr(told, kind):
+                assert n - changes[kind] >= STEADY
+                changes[kind] = n
+
+
+def limited(**limits: float) -> Config:
+    return tiny_config(**({"max_epochs": None} | limits))
+
+
+def test_time_left_is_that_of_the_epochs_that_fit() -> None:
+    config, lines = limited(max_minutes=1.5), [line(1, [], [], 28.0)]
+    assert seconds_left(config, TrainingState(step=20, evaluations=1, seconds=28.0), lines) == 56.0
+    assert seconds_left(config, TrainingState(step=30, evaluations=1, seconds=40.0, loss_count=10), lines) == 44.0
+    lines += [line(2, [], [], 56.0), line(3, [], [], 84.0)]
+    last = TrainingState(step=60, evaluations=3, seconds=84.0)
+    assert seconds_left(config, last, lines) == 0.0
+    assert limit_reached(config.limits, last, lines) == "the next epoch would not fit into max_minutes 1.5"
+    assert seconds_left(config, TrainingState(seconds=30.0), []) == 60.0
+    assert seconds_left(limited(max_epochs=4, max_minutes=None), last, lines) == 28.0
+    late = TrainingState(step=3, seconds=91.0, loss_count=3)
+    assert limit_reached(config.limits, late, []) == "no epoch fits into max_minutes 1.5, so nothing was evaluated"
+    assert limit_reached(config.limits, late, lines) == "max_minutes 1.5 reached"
+
+
+def test_nothing_is_left_beside_stopped() -> None:
+    file = StringIO()
+    view = PlainView(file)
+    view.config = limited(max_minutes=1.5)
+    view.evaluated(TrainingState(step=20, evaluations=1, seconds=30.0), line(1, [1], [], 30.0), None)
+    view.evaluated(TrainingState(step=40, evaluations=2, seconds=70.0), line(2, [1], [], 70.0), None)
+    first, second = file.getvalue().splitlines()
+    assert first.endswith("0:30, about 1:00 left: learned 1") and second.endswith("1:10")
+
+
+def test_a_stop_in_the_first_epoch_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Both(StopAfter, PlainView):
+        def __init__(self) -> None:
+            StopAfter.__init__(self, 7)
+            PlainView.__init__(self)
+
+    train(tiny_config(), tmp_path / "run", Both())
+    assert "stopped in epoch 1: interrupted by SIGTERM, after 7 steps" in capsys.readouterr().out
+    console = Console(file=StringIO(), width=100)
+    view = LiveView(console)
+    view.config = tiny_config()
+    stops = {"epoch 1": TrainingState(step=7, loss_count=7), "epoch 3": TrainingState(step=60, evaluations=3)}
+    for epoch, state in stops.items():
+        view.ended(state, "interrupted by SIGINT")
+        console.print(view.render())
+        assert epoch in console.file.getvalue() and "epoch 0" not in console.file.getvalue()
+
+
+def test_train_in_python_shows_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tiny_config(max_epochs=1), tmp_path / "quiet", progress=False)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(view_module, "EVERY", 0.0)
+    train(tiny_config(max_epochs=2), tmp_path / "run")
+    out, err = capsys.readouterr()
+    assert out == "" and "epoch 1: loss" in err and "epoch 2: loss" in err and err.splitlines()[-1].startswith("stopped: ")
+    assert "epoch 1: 50 % of the steps, loss " in err and "epoch 1: evaluating, " in err  # where an epoch takes long

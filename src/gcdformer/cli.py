@@ -12,9 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from gcdformer.errors import UserError, one_line
+from gcdformer.errors import UserError, did_you_mean, one_line
 from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, farewell
 from gcdformer.version import __version__
 
@@ -54,6 +54,17 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
+class VerbParser(Parser):
+    """A verb's own parser names what it does not know itself: the one above it would name the wrong help."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flag = next((word.split("=")[0] for word in unknown if word.startswith("-")), "")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(flag, self._option_string_actions)}")
+        return found, unknown
+
+
 def build_parsers() -> Parser:
     """The parser of all verbs at once, for what is made from them: completion, the reference."""
     return build_parser(*VERBS)
@@ -64,7 +75,7 @@ def build_parser(*loaded: str) -> Parser:
     parser = Parser(prog="gcdformer", allow_abbrev=False, epilog=CODES, description=(
         "Train small models on integer arithmetic, above all the GCD, and explain what they predict."))
     parser.add_argument("--version", action="version", version=f"gcdformer {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
     for name, summary in VERBS.items():
         sub = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".",
                                allow_abbrev=False)
@@ -81,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if any("\0" in word for word in words):
             raise UserError("arguments: none may hold a NUL character")
+        if words and verb is None and not words[0].startswith("-"):
+            raise UserError(f"unknown verb '{words[0]}'{did_you_mean(words[0], VERBS)} (gcdformer --help lists the verbs)")
         with ending_at_once() if verb in SAVING else nullcontext():
             args = build_parser(*([verb] if verb else [])).parse_args(words)
             code: int = args.run(args)

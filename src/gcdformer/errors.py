@@ -6,6 +6,9 @@ prints it and exits with 2. Everything else is a defect of ours and shows its tr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class UserError(Exception):
     """Bad input: one line, the field or file, what would be right."""
@@ -24,6 +27,12 @@ class MissingExtra(UserError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'gcdformer[{extra}]'")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that is meant, if one is near: `; did you mean --base?`."""
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def one_line(text: str) -> str:

@@ -109,6 +109,6 @@ def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path) -> 
             break
         saving += child.phase_name == "saving"
         said = run_to_end([*words, path], tmp_path / f"again-{operation}")
-        assert f"going on at step {EPOCH_STEPS}" in said, (operation, said)
+        assert f"resumed at step {EPOCH_STEPS}" in said, (operation, said)
         assert fingerprint(path) == expected and not leftovers(path)
     assert saving > 10 and operation < 59

@@ -14,10 +14,8 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.progress import track
 
-from gcdformer.commands.options import in_window
+from gcdformer.commands.progress import Advance
 from gcdformer.errors import UserError
 from gcdformer.report.figures import SERIES, STYLE, save
 
@@ -29,12 +27,12 @@ CURVES: dict[str, tuple[str, list[int]]] = {
 }
 
 
-def measure_curves(seconds: float, flags: list[str]) -> dict[str, list[dict[str, Any]]]:
+def measure_curves(seconds: float, flags: list[str], advance: Advance) -> dict[str, list[dict[str, Any]]]:
     """The points of every curve."""
     wanted = [(curve, flag, value) for curve, (flag, values) in CURVES.items() for value in values]
     found: dict[str, list[dict[str, Any]]] = {curve: [] for curve in CURVES}
-    console = Console(stderr=True)
-    for curve, flag, value in track(wanted, "measuring", console=console, disable=not in_window(console)):
+    for index, (curve, flag, value) in enumerate(wanted):
+        advance(index, len(wanted))
         command = [sys.executable, "-m", "gcdformer", "bench", "--json", "--seconds", str(seconds), *flags, flag, str(value)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from gcdformer.commands.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
+from gcdformer.commands.train import load_training
 from gcdformer.experiments.presets import demo
 
 
@@ -19,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, demo())
-    from gcdformer.commands.training import train_and_tell
-    return train_and_tell(config, args.out or fresh_folder(runs_folder()), quiet=args.quiet, as_json=args.json)
+    out = args.out or fresh_folder(runs_folder())
+    return load_training(args)(config, out, quiet=args.quiet, as_json=args.json)
 
 
 def fresh_folder(parent: Path) -> Path:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import CHECKPOINTS, add_json, print_json, run_path
+from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, print_json, run_path
+from gcdformer.commands.progress import progress
 from gcdformer.runs.run import Run
 
 
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "(needs gcdformer[onnx])")
     parser.add_argument("--parquet", action="store_true",
                         help="also predictions.parquet, the prediction tables of every epoch (needs gcdformer[query])")
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -24,8 +26,9 @@ def run(args: argparse.Namespace) -> int:
     run = Run(args.run_folder)
     if args.parquet:
         run.require_gcd()
-    from gcdformer.runs.exported import export_run
-    files = export_run(run, args.to, args.checkpoint, parquet=args.parquet, onnx=args.onnx)
+    with progress("exporting", quiet=args.quiet):
+        from gcdformer.runs.exported import export_run
+        files = export_run(run, args.to, args.checkpoint, parquet=args.parquet, onnx=args.onnx)
     if args.json:
         print_json({"folder": str(args.to), "files": files})
     else:

@@ -36,9 +36,11 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(label: str, total: float | None = None, quiet: bool = False) -> Iterator[Advance]:
-    """Show that the work within goes on, and how far it is if it says so."""
-    console = Console(stderr=True)
+def progress(label: str, total: float | None = None, quiet: bool = False, *,
+             file: IO[str] | None = None) -> Iterator[Advance]:
+    """Show that the work within goes on, and how far it is if it says so; on standard error unless there is a file."""
+    file = file or sys.stderr
+    console = Console(file=file)
     if quiet:
         yield lambda done, total=None: None
     elif in_window(console):
@@ -48,7 +50,7 @@ def progress(label: str, total: float | None = None, quiet: bool = False) -> Ite
             bar = bars.add_task(label, total=total)
             yield lambda done, total=None: bars.update(bar, completed=done, total=total)
     else:
-        lines = PlainLines(label, total, sys.stderr)
+        lines = PlainLines(label, total, file)
         try:
             yield lines.advance
         finally:

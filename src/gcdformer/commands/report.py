@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, print_json, run_path
-from gcdformer.report.page import write_figures, write_report
+from gcdformer.commands.progress import progress
 from gcdformer.runs.run import Run
 
 
@@ -24,10 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     runs = [Run(path) for path in args.run_folders]
     path = args.out or (runs[0].path / "report.html" if len(runs) == 1 else Path("report.html"))
-    write_report(path, runs, args.checkpoint)
-    written = [path]
-    if args.figures is not None:
-        written += write_figures(args.figures, runs, args.checkpoint)
+    with progress("writing the report", quiet=args.quiet):
+        from gcdformer.report.page import write_figures, write_report
+        write_report(path, runs, args.checkpoint)
+        written = [path]
+        if args.figures is not None:
+            written += write_figures(args.figures, runs, args.checkpoint)
     if args.json:
         print_json({"written": [str(one) for one in written]})
     elif not args.quiet:

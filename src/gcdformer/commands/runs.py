@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gcdformer.commands.options import parse_integer, run_path, runs_folder
+from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def run(args: argparse.Namespace) -> int:
                         "queries without it")
     if args.json and args.format not in (None, "json"):
         raise UserError(f"--json and --format {args.format} clash: give one")
-    runs = Runs(args.folder)
-    answer = runs.ask(question)
+    with progress("reading the runs"):
+        runs = Runs(args.folder)
+        answer = runs.ask(question)
     for problem in runs.problems():
         print(f"damaged, left out of the figures: {one_line(problem)}", file=sys.stderr)
     show(answer, "json" if args.json else args.format or "table")

@@ -30,15 +30,17 @@ def run(args: argparse.Namespace) -> int:
     values = [parse_integer(word, "integers", -LARGEST_INTEGER, LARGEST_INTEGER) for word in args.integers]
     wanted = np.array(values, dtype=np.int64)
     size = run.config.training.batch_size
-    total = run.checkpoint_step(args.checkpoint) * size
-    stream, places, swapped = run.stream, [], []
-    with progress("replaying the stream", total, quiet=args.quiet) as advance:
+    places: list[int] = []
+    swapped: list[int] = []
+    with progress("replaying the stream", quiet=args.quiet) as advance:
+        total = run.checkpoint_step(args.checkpoint) * size
+        stream = run.stream
         for start in range(0, total, BLOCK):
             block = stream.examples(start, min(start + BLOCK, total))[:, :arity]
             places += (start + np.flatnonzero((block == wanted).all(1))).tolist()
             if arity == 2 and wanted[0] != wanted[1]:
                 swapped += (start + np.flatnonzero((block == wanted[::-1]).all(1))).tolist()
-            advance(start + len(block))
+            advance(start, total)
     epoch = run.config.training.steps_per_epoch * size
     result = {"question": wanted.tolist(), "examples": total, "seen": len(places), "swapped": len(swapped),
               "when": [{"example": n, "step": n // size, "epoch": n // epoch + 1} for n in places]}

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.commands.hints import hint
 from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
+from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError, one_line
 from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
 
@@ -48,9 +50,10 @@ def run(args: argparse.Namespace) -> int:
     check(args)
     sweep = read_sweep(args.file)
     index, count = args.part
-    trials = expand(sweep, str(args.file))
-    from gcdformer.experiments.plan import plan
-    planned = plan(trials[index::count], args.out, retry=args.retry, beside=trials)
+    with progress("looking which trials are missing", quiet=args.quiet):
+        trials = expand(sweep, str(args.file))
+        from gcdformer.experiments.plan import plan
+        planned = plan(trials[index::count], args.out, retry=args.retry, beside=trials)
     if args.dry_run:
         return show_plan(args, sweep, planned)
     return run_planned(args, sweep, planned)
@@ -78,11 +81,12 @@ def part(text: str) -> tuple[int, int]:
 
 def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
     """The trials, how they stand, and how long each will take here."""
-    from gcdformer.experiments.estimate import estimate, wall_seconds
-    from gcdformer.experiments.local import slots_here
-    from gcdformer.training.view import clock
-    slots = args.jobs or slots_here(sweep.needs)
-    seconds = estimate(planned)
+    with progress("measuring the speed of this machine", quiet=args.quiet):
+        from gcdformer.experiments.estimate import estimate, wall_seconds
+        from gcdformer.experiments.local import slots_here
+        from gcdformer.training.view import clock
+        slots = args.jobs or slots_here(sweep.needs)
+        seconds = estimate(planned)
     known = [value for value in seconds.values() if value is not None]
     wall = wall_seconds(known, slots)
     if args.json:
@@ -170,7 +174,7 @@ def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) ->
     if args.quiet:
         return
     print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
-    print(f"look at them  gcdformer runs {args.out}")
+    print(f"look at them  {hint('runs', args.out)}")
 
 
 def row(one: Planned) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gcdformer.commands.options import add_json, parse_integer, print_json
+from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE
 from gcdformer.errors import UserError
 from gcdformer.numbers import theory
@@ -24,12 +25,12 @@ def run(args: argparse.Namespace) -> int:
     base = None if args.base is None else parse_integer(args.base, "base", 2, LARGEST_BASE)
     if args.members is not None:
         known = sorted({parse_integer(word.strip(), "set", 1, LARGEST_MAXIMUM) for word in args.members.split(",")})
-        values = {"limit": theory.limit_accuracy(known), "exact": theory.exact_accuracy(known, maximum),
+        values = {"limit": theory.limit_accuracy(known), "exact": exact_accuracy(known, maximum),
                   "paper_formula": theory.paper_formula_for_set(known)}
         what = f"D = {', '.join(map(str, known))}"
     elif base is not None:
         known = theory.products_of_primes(theory.prime_factors(base), maximum)
-        values = {"limit": theory.base_limit_accuracy(base), "exact": theory.exact_accuracy(known, maximum),
+        values = {"limit": theory.base_limit_accuracy(base), "exact": exact_accuracy(known, maximum),
                   "paper_formula": theory.paper_formula(base)}
         primes = ", ".join(map(str, theory.prime_factors(base)))
         what = f"base {base}: D is all products of {primes}, {sum(k <= 100 for k in known)} of them up to 100"
@@ -43,3 +44,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"in the limit:       {values['limit']:.4f} %")
     print(f"paper's formula:    {values['paper_formula']:.4f} %  (right for one prime only)")
     return 0
+
+
+def exact_accuracy(known: list[int], maximum: int) -> float:
+    with progress("counting the pairs of each GCD"):
+        return theory.exact_accuracy(known, maximum)

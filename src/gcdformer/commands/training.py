@@ -1,13 +1,16 @@
-"""Train with a view that fits the output, then tell what came of it; shared by `train` and `demo`."""
+"""Train with a view that fits the output, then show what was learned and what to type next; shared by `train` and `demo`."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from gcdformer.commands.hints import hint, questions
 from gcdformer.commands.options import in_window, print_json
+from gcdformer.commands.progress import progress
 from gcdformer.config import Config
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import RunFolder, best_line
@@ -29,9 +32,9 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
     if quiet or not speaks:
         view = View()
     elif in_window(console) and not as_json:
-        view = LiveView(console)
+        view = LiveView(console, out)
     else:
-        view = PlainView(sys.stderr if as_json else None)
+        view = PlainView(sys.stderr if as_json else None, out)
     try:
         outcome = train_session(config, out, view)
     except Diverged as error:
@@ -57,23 +60,27 @@ def train_and_tell(config: Config, out: Path, *, quiet: bool = False, as_json: b
 def tell(run: Run, console: Console, *, live: bool, interrupted: bool) -> None:
     """What was learned in short, the report, and what to type next."""
     lines = run.metrics
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)  # a command stays in one line
     if not lines:
-        console.print("no epoch was completed, so nothing was evaluated; "
-                      f"gcdformer train --out {run.path} goes on, "
-                      "a new run with a smaller --epoch-size evaluates earlier", highlight=False)
+        say(f"no epoch was completed, so nothing was evaluated; {hint('train', '--out', run.path)} resumes it, "
+            "a new run with a smaller --epoch-size evaluates earlier")
         return
     if interrupted:
-        console.print(f"saved; go on with: gcdformer train --out {run.path}", highlight=False)
+        say(f"saved; resume it with: {hint('train', '--out', run.path)}")
         return
     from gcdformer.commands.explain_page import show_short
-    from gcdformer.report.page import write_report
     console.print()
     if run.problem.task.has_gcd:
+        found = explain_run(run)
         if not live:
             console.print(prediction_grid(run.scores(), console.width))
-        show_short(console, explain_run(run), f"{run.path}, epoch {lines[-1]['epoch']}")
+        show_short(console, found, f"{run.path}, epoch {lines[-1]['epoch']}")
+        question = questions(run, found)
     else:
         console.print(f"accuracy {lines[-1]['accuracy']:.2f} %", highlight=False)
-    write_report(run.path / "report.html", [run])
-    console.print(f"report  {run.path / 'report.html'}\nask it  gcdformer predict {run.path} "
-                  f"{' '.join(['160', '120', '7', '3'][:run.problem.task.inputs])}", highlight=False)
+        question = run.stream.examples(0, 1)[0, :run.problem.task.inputs].tolist()
+    with progress("writing the report", quiet=not live):
+        from gcdformer.report.page import write_report
+        write_report(run.path / "report.html", [run])
+    say(f"report  {run.path / 'report.html'}\nlook    {hint('lab', run.path)}\n"
+        f"ask it  {hint('predict', run.path, *question)}")

@@ -140,8 +140,8 @@ def conclude(one: Planned, ending: Ending | None, stopping: bool) -> None:
     if one.over or stopping or ending is None or ending.code != DONE:
         return
     lines, problem = one.lines()
-    if problem:
-        one.reason = problem
+    if problem or not lines:
+        one.reason = problem or one.reason
         return
     one.status, one.reason = "stopped", f"by ASHA after epoch {lines[-1]['epoch']}"
     write_record(one, one.status, one.reason)

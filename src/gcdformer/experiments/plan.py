@@ -97,7 +97,7 @@ def known_folders(out: Path, asked: Collection[str]) -> dict[str, Path]:
 
 
 def standing(path: Path, wanted: Config) -> tuple[str, str]:
-    """Status and reason of a run that exists, under the wanted limits."""
+    """Status and reason of a run that exists, under the wanted limits. One that was never evaluated is not finished."""
     state = newest_state(path)
     if state is None:
         return "begun", ""
@@ -106,6 +106,8 @@ def standing(path: Path, wanted: Config) -> tuple[str, str]:
     except DamagedFile as error:
         return "begun", str(error)
     reason = limit_reached(wanted.limits, state, lines) if len(lines) == state.evaluations else None
+    if reason and not lines:  # its budget is spent and nothing came of it
+        return "begun", reason
     return ("finished", reason) if reason else ("begun", f"at step {state.step}")
 
 

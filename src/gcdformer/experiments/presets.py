@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gcdformer.config import Config, Leaf, config_leaves
-from gcdformer.errors import UserError
+from gcdformer.errors import UserError, did_you_mean
 
 
 def fast() -> Config:
@@ -141,7 +141,7 @@ def preset_version(name: str) -> str:
 def preset(name: str) -> Config:
     """A preset by name."""
     if name not in PRESETS:
-        raise UserError(f"unknown preset '{name}': the presets are {', '.join(PRESETS)}")
+        raise UserError(f"unknown preset '{name}': the presets are {', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]()
 
 

@@ -29,9 +29,10 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.runs.metrics import Line
 from gcdformer.training.learner import Diverged
+from gcdformer.training.limits import seconds_left
 from gcdformer.training.session import train_session
 from gcdformer.training.signals import EXIT_INTERRUPTED
-from gcdformer.training.view import View, seconds_left
+from gcdformer.training.view import View
 
 DONE, BAD_INPUT, DIVERGED, IN_USE = 0, 2, 3, 76
 PATIENCE = 120.0  # seconds to wait for a process that holds the run: one whose node was lost may take a while to end
@@ -87,7 +88,7 @@ class ProgressView(View):
             return
         last = self.lines[-1] if self.lines else {}
         self.write({"doing": doing, "step": state.step, "epoch": state.evaluations, "seconds": state.seconds,
-                    "left": seconds_left(self.config, state), "accuracy": last.get("accuracy"),
+                    "left": seconds_left(self.config, state, self.lines), "accuracy": last.get("accuracy"),
                     "n_correct": last.get("n_correct")})
 
     def write(self, facts: dict[str, Any]) -> None:

@@ -227,4 +227,5 @@ def has_to_compile(config: Config, device: torch.device) -> bool:
         return False
     from gcdformer.models.packed.kernels import were_compiled
 
-    return not were_compiled()
+    sizes = config.model
+    return not were_compiled(sizes.encoder_dim // sizes.encoder_heads, sizes.decoder_dim // sizes.decoder_heads)

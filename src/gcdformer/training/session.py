@@ -252,8 +252,9 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, stop: S
 
 
 def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0,
-                  stop: StopRequest | None = None, ranks: Ranks | None = None) -> tuple[float, float]:
-    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` on a signal.
+                  stop: object = None, ranks: Ranks | None = None) -> tuple[float, float]:
+    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` as soon as `stop`
+    is true: a signal, a deadline.
 
     Ranks measure together and agree on the result.
     """

@@ -1,6 +1,6 @@
 """What a person sees while a run trains: nothing, plain lines, or a live page in the terminal.
 
-The loop calls a view; a view never changes a run.
+The loop calls a view; a view never changes a run. It imports no torch, so that a verb can speak before that is loaded.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -28,11 +29,18 @@ from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.reading import Progress
 from gcdformer.evaluation import Scores
-from gcdformer.models import Seq2Seq
-from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.runs.metrics import Line
+from gcdformer.training.events import Announcer
+from gcdformer.training.limits import seconds_left
+
+if TYPE_CHECKING:
+    from gcdformer.models import Seq2Seq
+    from gcdformer.runs.checkpoint import TrainingState
 
 LOG = logging.getLogger("gcdformer")
+EVERY = 30.0
+"""Seconds of training after which plain lines say how far the epoch is."""
+EVERY_READING = 5.0
 
 
 def say_line(text: str, file: IO[str]) -> None:
@@ -69,7 +77,7 @@ class View:
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
-        """Training is about to begin or go on."""
+        """Training is about to begin or to resume."""
 
     def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
         """A step was taken."""
@@ -85,12 +93,22 @@ class View:
 
 
 class PlainView(View):
-    """Two lines at the start, one an epoch, one at the end, no control characters: for logs and pipes."""
+    """Some lines at the start, one per epoch, some within long epochs, one at the end; no control characters: for logs and
+    pipes."""
 
-    def __init__(self, file: IO[str] | None = None) -> None:
-        self.file = file or sys.stdout
+    def __init__(self, file: IO[str] | None = None, folder: Path | None = None) -> None:
+        self.file, self.folder = file or sys.stdout, folder
+        self.lines: list[Line] = []
+        self.announcer = Announcer()
+        self.said = perf_counter()
+
+    def __enter__(self) -> PlainView:
+        if self.folder is not None:
+            self.say(f"run  {self.folder}")
+        return self
 
     def say(self, text: str) -> None:
+        self.said = perf_counter()
         say_line(text, self.file)
 
     def note(self, message: str) -> None:
@@ -99,33 +117,59 @@ class PlainView(View):
     def warn(self, message: str) -> None:
         self.note(message)
 
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Progress]:
+        def told(done: int, total: int) -> None:
+            if perf_counter() - self.said > EVERY_READING:
+                self.say(f"reading {name}: {100 * done / max(total, 1):.0f} %")
+
+        yield told
+
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
-        self.config = config
-        where = f", going on at step {state.step}" if state.step else ""
+        self.config, self.lines = config, list(lines)
+        for line in lines:
+            self.announcer.follow(line)
+        where = f", resumed at step {state.step}" if state.step else ""
         self.say(f"started {datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}{job_text()}")
         self.say(f"{headline(config)}; {sum(p.numel() for p in model.parameters()):,} parameters{where}")
 
+    def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
+        self.within(state, f"{100 * share_of_epoch(self.config, state):.0f} % of the steps, loss {loss:.4f}")
+
+    def evaluating(self, state: TrainingState, share: float) -> None:
+        self.within(state, f"evaluating, {100 * share:.0f} %")
+
+    def within(self, state: TrainingState, text: str) -> None:
+        """How far an epoch is, where it takes long."""
+        if perf_counter() - self.said > EVERY:
+            self.say(f"epoch {state.evaluations + 1}: {text}, {clock(state.seconds)}")
+
     def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
+        self.lines.append(line)
         speed = f", {line['throughput']:,.0f} examples/s" if line["throughput"] else ""
         gcds = f", {line['n_correct']} correct GCD" if scores else ""
-        left = time_left(self.config, state)
+        left = seconds_left(self.config, state, self.lines)
+        events = str(self.announcer.follow(line))
         self.say(f"epoch {line['epoch']}: loss {line['loss']:.4f}, accuracy {line['accuracy']:.2f} %{gcds}{speed}, "
-                 f"{clock(line['seconds'])}{f', about {left} left' if left else ''}{event_text(line)}")
+                 f"{clock(line['seconds'])}{f', about {clock(left)} left' if left else ''}{': ' + events if events else ''}")
 
     def ended(self, state: TrainingState, reason: str) -> None:
-        self.say(f"stopped: {reason}, after {state.step:,} steps and {clock(state.seconds)}")
+        where = f" in epoch {state.evaluations + 1}" if state.loss_count else ""
+        self.say(f"stopped{where}: {reason}, after {state.step:,} steps and {clock(state.seconds)}")
 
 
 class LiveView(View):
     """A page that redraws itself: progress, loss, speed, accuracy, and the grid of f(k) as the sieve grows."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console()
+    def __init__(self, console: Console | None = None, folder: Path | None = None) -> None:
+        self.console, self.folder = console or Console(), folder
         self.notes: list[str] = []
         self.state: TrainingState | None = None
         self.scores: Scores | None = None
         self.lines: list[Line] = []
+        self.announcer = Announcer()
+        self.events: list[str] = []
         self.loss = self.rate = 0.0
         self.share: float | None = None
         self.reason = ""
@@ -154,7 +198,9 @@ class LiveView(View):
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState,
                 lines: list[Line]) -> None:
-        self.config, self.state, self.lines = config, state, list(lines)
+        self.config, self.state = config, state
+        for line in lines:
+            self.follow(line)
         self.notes = [note for note in self.notes if not note.endswith("…")]
 
     def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
@@ -169,7 +215,12 @@ class LiveView(View):
 
     def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
         self.state, self.scores, self.share = state, scores, None
+        self.follow(line)
+
+    def follow(self, line: Line) -> None:
         self.lines.append(line)
+        if events := str(self.announcer.follow(line)):
+            self.events = [*self.events[-3:], f"epoch {line['epoch']}: {events}"]
 
     def ended(self, state: TrainingState, reason: str) -> None:
         self.state, self.reason = state, reason
@@ -186,14 +237,13 @@ class LiveView(View):
         state = self.state
         if state is None:
             return Group(Text("getting ready …", style="dim"), *notes)
-        per_epoch = self.config.training.steps_per_epoch
-        in_epoch = min(state.step - state.evaluations * per_epoch, per_epoch)
         bar = Table.grid(padding=(0, 1))
         doing = self.reason or (f"evaluating {100 * self.share:.0f} %" if self.share is not None else "training")
-        left = time_left(self.config, state)
-        bar.add_row(Text(f"epoch {state.evaluations + 1 if not self.reason else state.evaluations}", style="bold"),
-                    ProgressBar(per_epoch, in_epoch, width=30), doing,
-                    Text(clock(state.seconds) + (f", {left} left" if left and not self.reason else ""), style="dim"))
+        left = None if self.reason else seconds_left(self.config, state, self.lines)
+        between = bool(self.reason) and not state.loss_count
+        bar.add_row(Text(f"epoch {state.evaluations if between else state.evaluations + 1}", style="bold"),
+                    ProgressBar(1.0, 1.0 if between else share_of_epoch(self.config, state), width=30), doing,
+                    Text(clock(state.seconds) + (f", {clock(left)} left" if left else ""), style="dim"))
         facts = Table.grid(padding=(0, 3))
         last = self.lines[-1] if self.lines else None
         facts.add_row(*(Text.assemble((name + " ", "dim"), (value, "bold")) for name, value in [
@@ -204,9 +254,9 @@ class LiveView(View):
         parts: list[RenderableType] = [bar, facts]
         if self.scores:
             parts += [Text(), prediction_grid(self.scores, self.console.width - 4)]
-        events = [f"epoch {line['epoch']}{event_text(line)}" for line in self.lines if event_text(line)]
-        parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in events[-4:]]
-        return Panel(Group(*parts, *notes), title=headline(self.config), title_align="left", border_style="cyan")
+        parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in self.events]
+        return Panel(Group(*parts, *notes), title=headline(self.config), title_align="left", border_style="cyan",
+                     subtitle=None if self.folder is None else Text(f"run  {self.folder}"), subtitle_align="left")
 
 
 def job_text() -> str:
@@ -222,17 +272,10 @@ def headline(config: Config) -> str:
             f"{model.encoder_layers}+{model.decoder_layers}, d={model.decoder_dim}, seed {config.training.seed}")
 
 
-def event_text(line: Line) -> str:
-    """The GCD that entered and left D, if any."""
-    events: dict[str, Any] = line.get("events", {})
-    words = (("entered", "learned"), ("left", "lost"))
-    parts = [f"{word} {shorten(events[key])}" for key, word in words if events.get(key)]
-    return ": " + ", ".join(parts) if parts else ""
-
-
-def shorten(values: list[int], most: int = 12) -> str:
-    shown = ", ".join(map(str, values[:most]))
-    return shown + (f" … ({len(values)})" if len(values) > most else "")
+def share_of_epoch(config: Config, state: TrainingState) -> float:
+    """How much of the epoch is trained, 0 to 1."""
+    per_epoch = config.training.steps_per_epoch
+    return min(1.0, (state.step - state.evaluations * per_epoch) / per_epoch)
 
 
 def prediction_grid(scores: Scores, width: int) -> Table:
@@ -261,20 +304,3 @@ def clock(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
     return f"{whole // 60}:{whole % 60:02d}"
-
-
-def seconds_left(config: Config, state: TrainingState) -> float | None:
-    """An estimate from the limits; None if there is none to tell."""
-    guesses = []
-    if config.limits.max_minutes is not None:
-        guesses.append(60 * config.limits.max_minutes - state.seconds)
-    if config.limits.max_epochs is not None and state.step:
-        total = config.limits.max_epochs * config.training.steps_per_epoch
-        guesses.append((total - state.step) * state.seconds / state.step)
-    return max(0.0, min(guesses)) if guesses else None
-
-
-def time_left(config: Config, state: TrainingState) -> str:
-    """The same in words; empty if there is none."""
-    left = seconds_left(config, state)
-    return "" if left is None else clock(left)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -440,7 +439,10 @@ def interpret(tape, rooms, tokens, places, starts, lengths, wanted, share, epsil
     return loss
 
 
-def were_compiled() -> bool:
-    """Whether an earlier process left the compiled loops on disk."""
-    place = interpret.stats.cache_path  # type: ignore[attr-defined]
-    return place is not None and any(Path(place).glob("kernels.interpret-*.nbi"))
+def were_compiled(encoder_head: int, decoder_head: int) -> bool:
+    """Whether an earlier process left the loops for these widths of heads on disk."""
+    try:
+        index = interpret._cache._cache_file._load_index()  # type: ignore[attr-defined]
+    except AttributeError:  # there is no place for them
+        return False
+    return any([kind.count for kind in signature[-2:]] == [encoder_head, decoder_head] for signature, *_ in index)

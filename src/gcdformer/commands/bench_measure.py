@@ -1,0 +1,170 @@
+"""What `gcdformer bench` measures: units of work a second, of sampling, training, evaluation and a matrix product.
+
+Imports torch; the verb, which shows that something is under way, does not.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from itertools import count
+from time import perf_counter
+from typing import Any, TypeVar
+
+import torch
+
+from gcdformer.commands.describe import mean_tokens
+from gcdformer.config import Config
+from gcdformer.data import Problem, Stream
+from gcdformer.data.stream import BLOCK
+from gcdformer.data.testsets import natural_pairs
+from gcdformer.errors import UserError
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.models import flops_per_example
+from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.training.device import choose_device, chosen_threads
+from gcdformer.training.learner import Diverged, Learner
+from gcdformer.training.session import start_model
+
+Result = TypeVar("Result")
+ROUNDS = 5
+WARM_STEPS = 200
+LEAST = 0.5
+"""Seconds below which a rate is measured in one round: a round of decoding takes a second, however short it should be."""
+
+
+def rate(work: Callable[[], int], seconds: float) -> float:
+    """Units of work a second, over at least so many seconds."""
+    began, done = perf_counter(), 0
+    while (spent := perf_counter() - began) < seconds or not done:
+        done += work()
+    return done / spent
+
+
+def best_rate(work: Callable[[], int], seconds: float, on_round: Callable[[], None] = lambda: None) -> float:
+    """The best of several rounds; of one, if there is not the time for more."""
+    work()
+    rounds = ROUNDS if seconds >= LEAST else 1
+    return max(in_rounds(lambda: rate(work, seconds / rounds), on_round, rounds))
+
+
+def in_rounds(measured: Callable[[], Result], on_round: Callable[[], None], rounds: int = ROUNDS) -> list[Result]:
+    """What each round measured; `on_round` is called after each."""
+    found = []
+    for _ in range(rounds):
+        found.append(measured())
+        on_round()
+    return found
+
+
+def rates_in_turn(work: Callable[[], int], yardstick: Callable[[], int], seconds: float,
+                  on_round: Callable[[], None] = lambda: None) -> tuple[float, float]:
+    """Rates of both from the round whose ratio is the median: a machine that is shared is faster at one time than at
+    another, so the two are measured in turn."""
+    work(), yardstick()
+    rounds = in_rounds(lambda: (rate(work, 0.75 * seconds / ROUNDS), rate(yardstick, 0.25 * seconds / ROUNDS)), on_round)
+    return sorted(rounds, key=lambda pair: pair[0] / pair[1])[ROUNDS // 2]
+
+
+def measure(config: Config, seconds: float, on_share: Callable[[float], None] = lambda share: None) -> dict[str, Any]:
+    """All figures; `on_share` gets the share of the work that is done."""
+    try:
+        return all_figures(config, seconds, on_share)
+    except Diverged as error:
+        raise UserError(f"lr: {error}; bench needs a rate at which the model learns") from None
+
+
+def all_figures(config: Config, seconds: float, on_share: Callable[[float], None]) -> dict[str, Any]:
+    """The peak is measured in turn with training."""
+    rounds = count(1)
+
+    def on_round() -> None:
+        on_share(next(rounds) / (3 * ROUNDS))
+
+    problem = Problem.of(config)
+    device, threads = choose_device(config.machine), chosen_threads(config.machine)
+    step, product = train_work(config, problem, device), matrix_multiply(device, threads)
+    train, peak = rates_in_turn(step, product, 0.6 * seconds, on_round)
+    gemm = peak / 1e9
+    evaluate = best_rate(evaluate_work(config, problem, device), 0.25 * seconds, on_round)
+    sample = best_rate(sample_work(config), 0.15 * seconds, on_round)
+    flops = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
+    return {
+        "threads": threads,
+        "device": str(device),
+        "gemm_gflops": gemm,
+        "sample": {"examples_per_s": sample},
+        "train": {"examples_per_s": train, "gflops": train * flops / 1e9, "utilisation": train * flops / 1e9 / gemm,
+                  "flops_per_example": flops},
+        "evaluate": {"examples_per_s": evaluate},
+        "memory_mb": peak_memory_mb(),
+    }
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def matrix_multiply(device: torch.device, threads: int, size: int = 2048) -> Callable[[], int]:
+    """One square product on so many threads, into memory that is there already; its FLOPs."""
+    a, product = torch.ones(size, size, device=device), torch.empty(size, size, device=device)
+
+    def work() -> int:
+        before = torch.get_num_threads()  # the packed engine has threads of its own and takes torch's away
+        torch.set_num_threads(threads)
+        torch.mm(a, a, out=product)
+        torch.set_num_threads(before)
+        if device.type != "cpu":
+            float(product[0, 0])
+        return 2 * size**3
+
+    return work
+
+
+def sample_work(config: Config) -> Callable[[], int]:
+    """Draw, answer and encode a block of GCD pairs, log-uniform operands and outcomes."""
+    config = config.replace(task="gcd", operands="log-uniform", outcomes="log-uniform")
+    problem = Problem.of(config)
+    stream, position = Stream.of(config, problem), 0
+
+    def work() -> int:
+        nonlocal position
+        problem.encode_batch(stream.examples(position, position + BLOCK))
+        position += BLOCK
+        return BLOCK
+
+    return work
+
+
+def train_work(config: Config, problem: Problem, device: torch.device) -> Callable[[], int]:
+    """A training step, data included."""
+    learner, step = Learner(config, problem, start_model(config, problem), device), 0
+
+    def work() -> int:
+        nonlocal step
+        learner.learn(step)
+        step += 1
+        return config.training.batch_size
+
+    return work
+
+
+def evaluate_work(config: Config, problem: Problem, device: torch.device) -> Callable[[], int]:
+    """Decode natural pairs with a model that has been trained a little, so that its answers end."""
+    learner = Learner(config, problem, start_model(config, problem), device)
+    for step in range(WARM_STEPS if config.model.decoder_dim <= 128 else 30):
+        learner.learn(step)
+    predictor = Predictor(learner.model, problem, device, threads=chosen_threads(config.machine))
+    rng = block_generator(0, Purpose.CHECKS, 0)
+    size = 20_000 if config.model.decoder_dim <= 128 else 1000
+    gcd = problem.task.has_gcd
+    questions = natural_pairs(problem.maximum, size, rng) if gcd else problem.draw(rng, size)
+
+    def work() -> int:
+        predictor.answers(questions)
+        return len(questions)
+
+    return work
