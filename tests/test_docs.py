@@ -77,7 +77,7 @@ def test_every_layer_is_in_the_page_of_how_it_works() -> None:
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:

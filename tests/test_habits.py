@@ -221,7 +221,7 @@ def offers(shell: str, script: Path, line: str, word: str) -> bool:
         code = (f"zmodload zsh/zpty; zpty z zsh -f -i; zpty -w z 'PS1=; fpath=({script.parent} $fpath); "
                 "autoload -Uz compinit; compinit -u -D; echo rea\"\"dy'; zpty -r z seen '*ready*'; "
                 f"zpty -w -n z $'{line}\\t\\t'; zpty -r z seen '*{word}*'; print -r -- \"$seen\"; zpty -d z")
-    done = subprocess.run([shell, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([shell, "-c", code], capture_output=True, text=True, check=False)
     return word in re.findall(r"[\w.-]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", " ", done.stdout))
 
 

@@ -157,4 +157,4 @@ def run_code(fresh: Path, code: str, stdin: str) -> subprocess.CompletedProcess[
     """Python code in the fresh environment."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return subprocess.run([fresh / "env" / "bin" / "python", "-c", code], input=stdin, cwd=fresh, env=environment,
-                          capture_output=True, text=True, timeout=300, check=False)
+                          capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@ from math import prod
 
 import pytest
 
+from conftest import ROOT
 from gcdformer.data import Problem
 from gcdformer.errors import UserError
 from gcdformer.experiments.paper import TABLES, Cell, Table, experiments, find_table
@@ -80,6 +81,14 @@ def test_a_number_that_the_paper_lacks(word: str) -> None:
         find_table(word)
     with pytest.raises(UserError, match="unknown table"):
         find_table("9" * 5000)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "CITATION.cff"])
+def test_the_paper_is_cited(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert "Learning the greatest common divisor: explaining transformer predictions" in text and "Charton" in text
+    assert "https://arxiv.org/abs/2308.15594" in text and "https://openreview.net/forum?id=cmcD05NPKa" in text
+    assert ("@inproceedings{" in text) == name.endswith(".md")
 
 
 @pytest.mark.parametrize("name", SHAPES)

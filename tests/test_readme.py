@@ -16,8 +16,8 @@ from gcdformer.cli import VERBS
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
-SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "16", "--threads", "1", "--max-minutes", "0.05"]
-BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "16", "--threads", "1"]}
+SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "32", "--threads", "1", "--max-epochs", "2"]
+BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "32", "--threads", "1"]}
 
 
 def commands() -> list[list[str]]:
@@ -29,8 +29,8 @@ def write_small_sweep(path: Path) -> None:
     """The sweep file of the README, with a smaller budget."""
     text = next(block for kind, block in BLOCKS if kind == "toml")
     small = text.replace("max_minutes = 5", "max_epochs = 1").replace(
-        "[fixed]\n", "[fixed]\ndim = 16\nepoch_size = 2000\ntest_size = 200\n").replace("seeds = 2", "seeds = 1")
-    assert small.count("max_epochs = 1") == small.count("dim = 16") == small.count("seeds = 1") == 1
+        "[fixed]\n", "[fixed]\ndim = 32\nepoch_size = 2000\ntest_size = 200\n").replace("seeds = 2", "seeds = 1")
+    assert small.count("max_epochs = 1") == small.count("dim = 32") == small.count("seeds = 1") == 1
     path.write_text(small)
 
 
@@ -64,7 +64,7 @@ def test_demo_with_a_small_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_python_runs(tmp_path: Path) -> None:
     code = next(block for kind, block in BLOCKS if kind == "python")
-    small = code.replace("max_minutes=5", "max_minutes=0.05, epoch_size=2000, test_size=200, dim=16, threads=1")
+    small = code.replace("max_minutes=5", "max_epochs=2, epoch_size=2000, test_size=200, dim=32, threads=1")
     assert small != code
     result = subprocess.run([sys.executable, "-c", small], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -222,7 +222,7 @@ def test_a_signal_still_saves(tmp_path: Path) -> None:
             if line.startswith("epoch 3"):
                 break
         process.send_signal(signal.SIGTERM)
-        rest, _ = process.communicate(timeout=90)
+        rest, _ = process.communicate()
     finally:
         process.kill()
         process.wait()

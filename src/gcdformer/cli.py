@@ -1,7 +1,7 @@
 """The command line: a table of verbs. Each verb is a module of `commands/`, imported only when it is called.
 
-Exit codes: 0 done; 1 a trial of a sweep is not over, or a defect of ours; 2 bad input; 3 the loss diverged; 75 stopped by
-a signal, saved, go on by the same command.
+Exit codes: 0 done, or the reader of the output has gone; 1 a trial of a sweep is not over, or a defect of ours; 2 bad input;
+3 the loss diverged; 75 stopped by a signal, saved: the same command resumes.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def build_parser(*loaded: str) -> Parser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if arguments is None else arguments)
+def run_verb(words: list[str]) -> int:
+    """Parse, run, and say in one line what went wrong."""
     verb = words[0] if words and words[0] in VERBS else None
     try:
         if any("\0" in word for word in words):
@@ -96,15 +96,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UserError(f"unknown verb '{words[0]}'{did_you_mean(words[0], VERBS)} (gcdformer --help lists the verbs)")
         with ending_at_once() if verb in SAVING else nullcontext():
             args = build_parser(*([verb] if verb else [])).parse_args(words)
-            code: int = args.run(args)
-            sys.stdout.flush()
-            return code
+            return int(args.run(args))
     except UserError as error:
         print(f"gcdformer: {one_line(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone; say no more
-        return 0
+        raise
     except OSError as error:
         where = one_line(str(error.filename or "system"))
         print(f"gcdformer: {where}: {one_line(error.strerror or str(error))}", file=sys.stderr)
@@ -115,6 +112,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("gcdformer: interrupted", file=sys.stderr)
         return 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of a verb. A reader of its output that has gone, as with `| head -1`, ends it quietly and with 0."""
+    try:
+        code = run_verb(list(sys.argv[1:] if arguments is None else arguments))
+    except BrokenPipeError:
+        code = 0
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):  # with a closed pipe rich ends the process itself, with 1
+            flush_output()
+            raise
+        code = 0
+    flush_output()
+    return code
+
+
+def flush_output() -> None:
+    """Write what is left. If nobody reads it, drop it, so that Python does not complain at its end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":

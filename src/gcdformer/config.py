@@ -62,7 +62,7 @@ class DataSection(Section):
 
     operands: OperandLaw = Field("log-uniform", description="law of the operands a and b")
     outcomes: OutcomeLaw = Field("natural", description="law of the GCD k")
-    max_gcd: int | None = Field(None, ge=1, description="largest GCD K drawn by an outcome law "
+    max_gcd: int | None = Field(None, ge=1, le=2**53, description="largest GCD K drawn by an outcome law "
                                 "(100 or M, whichever is smaller, if not given)")
     alpha: float | None = Field(None, ge=-10, le=10,
                                 description="exponent of --outcomes power: P(k) ~ k^-alpha")
@@ -80,7 +80,7 @@ class DataSection(Section):
                                               "example until the horizon of a cosine schedule (no shift if not given)")
     weights_file: str | None = Field(None, min_length=1, description="file of --outcomes weights: lines k,weight with "
                                      "P(k) ~ weight; a k that is not listed is never drawn")
-    budget: int | None = Field(None, ge=1, description="number of distinct training examples; after "
+    budget: int | None = Field(None, ge=1, le=2**53, description="number of distinct training examples; after "
                                "them they come again, reshuffled (no bound if not given)")
     repeat_share: float = Field(0.0, ge=0, lt=1, description="share of examples drawn from a small set "
                                 "that is repeated throughout (two-set training)")
@@ -149,8 +149,8 @@ class ModelSection(Section):
     decoder_layers: int = Field(1, ge=1, le=256, description="layers of the decoder")
     encoder_dim: int = Field(64, ge=1, le=65_536, description="width of the encoder")
     decoder_dim: int = Field(64, ge=1, le=65_536, description="width of the decoder")
-    encoder_heads: int = Field(4, ge=0, description="attention heads of the encoder (0 for lstm, gru)")
-    decoder_heads: int = Field(4, ge=0, description="attention heads of the decoder (0 for lstm, gru)")
+    encoder_heads: int = Field(4, ge=0, le=65_536, description="attention heads of the encoder (0 for lstm, gru)")
+    decoder_heads: int = Field(4, ge=0, le=65_536, description="attention heads of the decoder (0 for lstm, gru)")
     hidden_dim: int | None = Field(None, ge=1, le=65_536, description="hidden width of lstm and gru "
                                    "(the encoder's width if not given)")
     positions: int | None = Field(None, ge=1, le=1_000_000, description="learned positions on each side "
@@ -188,8 +188,8 @@ class TrainingSection(Section):
                                                "transformer and adam for the rest")
     lr: float = Field(2e-3, gt=0, le=10, description="learning rate, at its highest")
     schedule: Schedule = Field("cosine", description="course of the learning rate over the steps")
-    warmup: int = Field(500, ge=0, description="steps over which the learning rate rises from 0")
-    horizon: int | None = Field(None, ge=1, description="step at which a cosine schedule ends (fixed once "
+    warmup: int = Field(500, ge=0, le=2**53, description="steps over which the learning rate rises from 0")
+    horizon: int | None = Field(None, ge=1, le=2**53, description="step at which a cosine schedule ends (fixed once "
                                 "from max_epochs, or from max_minutes and measured speed, if not given)")
     final_lr_share: float | None = Field(None, ge=0, le=1, description="share of lr at the horizon of a "
                                          "cosine schedule (0.02 if not given)")
@@ -199,7 +199,7 @@ class TrainingSection(Section):
     weight_decay: float = Field(0.0, ge=0, le=1, description="decoupled weight decay (AdamW) if above 0")
     clip: float = Field(5.0, ge=0, description="largest norm of the gradient (0: no clipping)")
     batch_size: int = Field(256, ge=1, le=1_000_000, description="examples in a batch")
-    epoch_size: int = Field(300_000, ge=1, description="training examples between two evaluations, "
+    epoch_size: int = Field(300_000, ge=1, le=2**53, description="training examples between two evaluations, "
                             "rounded up to whole batches")
     precision: Literal["float32", "bf16"] = Field("float32", description="bf16: autocast matrix products")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of weights, examples and test sets")
@@ -242,7 +242,7 @@ class EvaluationSection(Section):
 class LimitsSection(Section):
     """When training stops. Not part of a run's identity: raising a limit extends the run."""
 
-    max_epochs: int | None = Field(None, ge=1, description="stop after this many epochs")
+    max_epochs: int | None = Field(None, ge=1, le=2**53, description="stop after this many epochs")
     max_minutes: float | None = Field(None, gt=0, description="stop after the last epoch that fits into "
                                       "this many minutes")
     stop_at_correct: int | None = Field(None, ge=1, le=TESTED_GCDS,
@@ -261,7 +261,7 @@ class MachineSection(Section):
     accumulate: int = Field(1, ge=1, le=1_000_000, description="micro-batches whose gradients make up a batch, on each "
                             "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
-    keep_checkpoints: int = Field(2, ge=1, description="newest checkpoints kept beside the best and the certified")
+    keep_checkpoints: int = Field(2, ge=1, le=2**53, description="newest checkpoints kept beside the best and the certified")
     trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
                           description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
                           "variable WANDB_MODE says otherwise), both with a comma between, or none")

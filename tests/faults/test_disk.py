@@ -82,7 +82,7 @@ def test_another_file_system_and_a_read_only_temporary_folder(small_disk: Path, 
     folders = [folder for folder in ("/tmp", "/var/tmp", "/dev/shm") if Path(folder).is_dir()]
     command = " ".join(f"'{word}'" for word in [sys.executable, "-m", "gcdformer", *words])
     result = subprocess.run(["unshare", "-m", "sh", "-c", f"{script}; touch /tmp/x 2>/dev/null && exit 98; exec {command}",
-                             "sh", *folders], capture_output=True, text=True, check=False, timeout=120, cwd=small_disk)
+                             "sh", *folders], capture_output=True, text=True, check=False, cwd=small_disk)
     if result.returncode == 99:
         pytest.skip("a temporary folder cannot be made read-only here")
     assert result.returncode == 0, result.stderr

@@ -89,7 +89,7 @@ def test_signals_in_every_phase(whole: tuple[object, ...], tmp_path: Path, figur
 def test_verbs_that_start_trainings_end_with_75_from_their_first_moment(verb: str, tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text("[budget]\nmax_epochs = 1\n")
-    words = [file] if verb == "sweep" else ["base_gcd"]
+    words = [file] if verb == "sweep" else ["base_gcd", "--run", "--minutes", 5]
     code, said = signal_at_start([verb, *words, "--out", tmp_path / "out"], signal.SIGUSR1, "numpy")
     assert code == 75 and "Traceback" not in said and "SIGUSR1" in said, said
 
