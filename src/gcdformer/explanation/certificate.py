@@ -237,7 +237,7 @@ def decide(base: int, shares: Shares, correct: list[int], rules: dict[str, Rule]
     share, class_share = rules[weakest].share, class_rules[class_weakest].share
     elsewhere = sum(by_class.answers[e] != e for e in by_class.labels)
     some_classes = 1 < len(by_class.labels) < FITS * tested
-    moved = sum(by_class.answers[by_class.label(k)] != by_class.label(k) for k in shares)
+    moved = sum(by_class.answer(k) != by_class.label(k) for k in shares)
     if some_classes and moved > ODD_ONES * tested and class_share >= FITS and class_share > share:
         return "U", (f"{len(by_class.labels)} classes of multiples are each predicted the same, {elsewhere} of them by "
                      f"another element than the smallest; {class_share:.0%} of the k obey the weakest rule, {class_weakest}")
