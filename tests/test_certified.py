@@ -72,7 +72,7 @@ def test_explain_names_it_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFix
     run = made_run(tmp_path / "run", True, False, True)
     code, out, _ = run_cli(capsys, "explain", run.path)
     told = " ".join(out.split())
-    assert code == 0 and "not certified" in out and "epoch 2 was certified: gcdformer explain" in told
+    assert code == 0 and "not certified" in out and "epoch 2, with 6 correct GCD, was certified: gcdformer explain" in told
     assert "--checkpoint certified" in told
     code, out, _ = run_cli(capsys, "explain", run.path, "--checkpoint", "certified")
     assert code == 0 and "epoch 2" in out and "was certified" not in out and "not certified" not in out

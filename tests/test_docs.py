@@ -93,7 +93,9 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
         assert f'id="{verb}"' in pages["commands.html"], verb
     for word in ("--final-lr-share", "--stop-at-correct", "paper-benford-sqrt"):
         assert word in pages["settings.html"]
-    assert 'id="gcdformer.runs.run.Run.predict"' in pages["api/python.html"]
+    names = ("runs.run.Run.predict", "runs.exported.load_exported", "models.hooks.run_with_cache", "models.hooks.patched")
+    for name in names:
+        assert f'id="gcdformer.{name}"' in pages["api/python.html"]
     curves = re.findall(r'<h2 id="([^"]+)">(?:(?!<h2).)*?<figure><svg role="img"', pages["REPRODUCTION.html"], re.DOTALL)
     assert curves == [name for name, table in TABLES.items() if table.curves], "drawn from the ledger"
     assert "class ModularAddition" in re.sub(r"<[^>]+>", "", pages["extend.html"])

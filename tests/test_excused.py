@@ -134,3 +134,17 @@ def test_a_rule_that_judged_nothing_does_not_hold() -> None:
 
 def test_reprs_are_short(early: Explanation) -> None:
     assert len(repr(early)) < 250 and "form G" not in repr(early) and "base 30" in repr(early)
+
+
+COUNTS = st.dictionaries(st.sampled_from([1, 2, 3, 6, 50, UNREADABLE]), st.integers(1, 40), min_size=1, max_size=3)
+
+
+@given(st.dictionaries(st.integers(2, 100), COUNTS, min_size=1, max_size=8))
+def test_tables_without_coprime_pairs_are_explained(answers: dict[int, dict[int, int]]) -> None:
+    """A file of pairs need not hold any k, 1 least of all."""
+    rows = [(k, value) for k, counts in answers.items() for value, count in counts.items() for _ in range(count)]
+    k, value = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    table = PredictionTable.of(k, k, value, k)
+    found = explain_tables({"natural": table, "stratified": table}, base=10, maximum=None)
+    assert found.to_json()["verdict"] == found.verdict and 0 <= found.fidelity["natural"].value <= 1
+    assert terminal(found) and notebook_html(found)

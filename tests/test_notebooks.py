@@ -131,7 +131,10 @@ def test_a_run_that_cannot_be_shown_says_why(trained: Run, tmp_path: Path) -> No
     (run.path / "predictions" / f"epoch-{last:05d}.npz").write_bytes(b"damaged")
     assert "does not match its checksum" in run._repr_html_()
     (run.path / "metrics.jsonl").unlink()
-    assert "No epoch has been evaluated yet" in run._repr_html_() and repr(run) == f"Run({str(run.path)!r})"
+    assert "No epoch has been evaluated yet" in run._repr_html_()
+    assert repr(run) == f"Run({str(run.path)!r}: gcd in base 10, transformer, no epoch evaluated)"
+    (run.path / "metrics.jsonl").write_text("damaged\n")
+    assert repr(run) == f"Run({str(run.path)!r}: gcd in base 10, transformer, its metrics are damaged)"
 
 
 def test_a_csv_is_explained_by_its_name(tmp_path: Path) -> None:

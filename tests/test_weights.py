@@ -79,7 +79,7 @@ def test_the_order_of_the_lines_and_their_scale_do_not_matter(tmp_path: Path) ->
 
 BAD = [("", "no weights"), ("k,weight\n", "no weights"), ("1\n", "line 1"), ("1,2,3\n", "line 1"), ("1,1\n0,1\n", "line 2"),
        ("1,0\n", "positive"), ("1,-2\n", "positive"), ("1,nan\n", "positive"), ("1,inf\n", "positive"),
-       ("1,x\n", "positive"), ("1.5,1\n", "integer in 1..1000"), ("-1,1\n", "integer in 1..1000"), ("1001,1\n", "integer in"),
+       ("1,x\n", "positive"), ("1.5,1\n", "integer in 1..1000"), ("-1,1\n", "integer in 1..1000"), ("1001,1\n", "1..1000"),
        ("1,1\n1,2\n", "1 has a weight already"), ("9" * 5000 + ",1\n", "line 1"), ("k,p\n1,1\n", "line 1")]
 
 

@@ -20,6 +20,7 @@ from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
 from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, certified_epoch, explain_all_of_run, explain_run
+from gcdformer.runs.metrics import Line
 from gcdformer.runs.run import Run
 
 
@@ -76,7 +77,7 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
     checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
     show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
-         note_earlier(first, earlier) if earlier and not found.certified else None)
+         note_earlier(first, lines[earlier - 1]) if earlier and not args.exhaustive else None)
 
 
 def explain_csv(args: argparse.Namespace) -> int:
@@ -93,8 +94,9 @@ def explain_csv(args: argparse.Namespace) -> int:
     return 0
 
 
-def note_earlier(run: Run, epoch: int) -> str:
-    return f"epoch {epoch} was certified: gcdformer explain {run.path} --checkpoint certified"
+def note_earlier(run: Run, line: Line) -> str:
+    return (f"epoch {line['epoch']}, with {line['n_correct']} correct GCD, was certified: "
+            f"gcdformer explain {run.path} --checkpoint certified")
 
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,

@@ -33,7 +33,7 @@ def show_explanation(console: Console, found: Explanation, what: str, note: str 
     if note is not None:
         console.print(Text.assemble(("note   ", "dim"), note))
     if found.exhaustive:
-        console.print("a proof by enumeration: every pair was tried", style="green")
+        console.print(f"a proof by enumeration: every pair of 1..{found.maximum} was tried", style="green")
     console.print(Text.assemble(("why    ", "dim"), found.why))
     console.print()
     console.print(share_grid(found, console.width))

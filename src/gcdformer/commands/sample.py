@@ -71,8 +71,8 @@ def write_for_llm(args: argparse.Namespace, config: Config) -> None:
     if others:
         raise UserError(f"{others[0]}: has no meaning with --for-llm")
     each = PAIRS_PER_GCD if args.pairs_per_gcd is None else args.pairs_per_gcd
-    if not 1 <= each <= 100_000:
-        raise UserError(f"pairs-per-gcd: 1..100000, got {each}")
+    if not 1 <= each <= 10_000:
+        raise UserError(f"pairs-per-gcd: 1..10000, got {each}")
     pairs = question_pairs(config.task.maximum, config.data.operands, each, config.training.seed)
     if args.out is None:
         write_questions(pairs, sys.stdout)
