@@ -22,6 +22,7 @@ from conftest import tiny_config
 from gcdformer import Run, load_run, train
 from gcdformer.lab import answers, server
 from gcdformer.lab.catalogue import Catalogue, sample_lines
+from gcdformer.lab.kept import Once
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs
@@ -234,35 +235,45 @@ def test_refusals_are_as_described(lab: Lab) -> None:
         assert code == status and found.damaged == (status == 422)
 
 
-def test_the_run_seen_last_is_made_ready(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_seen_last_is_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     ready: list[str] = []
-    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.append(run))
-    monkeypatch.setattr(server, "paper_page", lambda: ready.append("the paper"))
     monkeypatch.setattr(server, "WARM_UP_AFTER", 3600)
-    warm_up = server.WarmUp(server.Asker(Catalogue(root)))
+    warm_up = server.WarmUp(ready.append)
     try:
         warm_up.after_view("long")
         warm_up.after_view("tiny")
         assert ready == []
         warm_up.begin()
-        assert ready == ["tiny", "the paper"]
+        assert ready == ["tiny"]
     finally:
         warm_up.cancel()
 
 
-def test_the_first_view_makes_ready_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ready: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(server.Asker, "warm_up", lambda self, run: ready.put(run))
+def test_the_first_view_makes_a_model_and_the_paper_ready_once(
+    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other labs of these tests may be at it too: only models of this one are counted."""
+    for name in ("one", "other"):
+        shutil.copytree(trained.path, tmp_path / name)
+    models: queue.Queue[str] = queue.Queue()
+    papers: list[str] = []
+
+    def warm_up(self: server.Asker, run: str) -> None:
+        if self.catalogue.root == tmp_path:
+            models.put(run)
+
+    monkeypatch.setattr(server.Asker, "warm_up", warm_up)
+    monkeypatch.setattr(server, "PAGE", Once(lambda: papers.append("made")))
     monkeypatch.setattr(server, "WARM_UP_AFTER", 0)
-    with Lab(root) as lab:
+    with Lab(tmp_path) as lab:
         lab.get("/api/about")
-        lab.get("/api/runs/tiny")
-        assert ready.get(timeout=30) == "tiny"
-        lab.get("/api/runs/long")
-    for timer in threading.enumerate():
-        if isinstance(timer, threading.Timer):
-            timer.join(30)
-    assert ready.empty()
+        lab.get("/api/runs/one")
+        assert models.get(timeout=30) == "one"
+        lab.get("/api/runs/other")
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(30)
+    assert models.empty() and papers == ["made"]
 
 
 FIRST_QUESTION = """

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 from gcdformer.experiments.paper import TABLES
 from gcdformer.experiments.paper.claims import ALL
-from gcdformer.lab import paper
+from gcdformer.lab.kept import Once
+from gcdformer.lab.paper import PAGE
 
 
 def test_claims_tables_and_figures_are_there() -> None:
-    page = paper.paper_page()
+    page = PAGE.get()
     assert [claim["name"] for claim in page["claims"]] == list(ALL)
     assert all(claim["evidence"] and claim["count"] for claim in page["claims"])
     tables = {table["name"]: table for table in page["tables"]}
@@ -25,29 +24,23 @@ def test_claims_tables_and_figures_are_there() -> None:
         assert set(curve["prime_powers"].values()) <= set(columns["examples"])
 
 
-def test_two_who_ask_at_once_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_who_ask_at_once_wait_for_one() -> None:
     """The second comes while the first is at work, and starts nothing of its own."""
     started, finish = threading.Event(), threading.Event()
     calls: list[int] = []
 
-    def slow() -> list[object]:
+    def slow() -> object:
         calls.append(1)
         started.set()
         assert finish.wait(60)
-        return []
+        return object()
 
-    monkeypatch.setattr(paper, "ledger_entries", slow)
-    paper.make_page.cache_clear()
-    found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(paper.paper_page())) for _ in range(2)]
-    try:
-        for thread in threads:
-            thread.start()
-            assert started.wait(60)
-        finish.set()
-        for thread in threads:
-            thread.join(60)
-        assert len(calls) == 1 and len(found) == 2 and found[0] is found[1]
-    finally:
-        finish.set()
-        paper.make_page.cache_clear()
+    page, found = Once(slow), list[object]()
+    threads = [threading.Thread(target=lambda: found.append(page.get()), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        assert started.wait(60)
+    finish.set()
+    for thread in threads:
+        thread.join(60)
+    assert len(calls) == 1 and len(found) == 2 and found[0] is found[1] is page.get()

@@ -1,4 +1,4 @@
-"""A small memory for what is costly to make: the most recently used few. Safe between threads."""
+"""Small caches for what is costly to make: the most recently used few values, or a single one. Safe between threads."""
 
 from __future__ import annotations
 
@@ -29,3 +29,18 @@ class Kept(Generic[T]):
             while len(self._found) > self._size:
                 self._found.popitem(last=False)
         return made
+
+
+class Once(Generic[T]):
+    """A value that the first to ask for it makes; whoever asks meanwhile waits for that."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: list[T] = []
+
+    def get(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]

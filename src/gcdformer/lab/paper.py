@@ -5,8 +5,6 @@ Read from the ledger, made once and then cached. Knows no run folder of the user
 
 from __future__ import annotations
 
-import threading
-from functools import cache
 from typing import Any
 
 from gcdformer.experiments.paper.claims import claim_verdicts
@@ -14,21 +12,15 @@ from gcdformer.experiments.paper.compare import count_tables, reproduction_table
 from gcdformer.experiments.paper.ledger import ledger_entries
 from gcdformer.experiments.paper.page import evidence_lines, text
 from gcdformer.explanation.sieve import prime_power
+from gcdformer.lab.kept import Once
 
 KEYS = ("name", "label", "title", "best_of", "epochs", "note", "rows", "columns", "published", "measured", "alike", "runs")
 COLUMNS = ("epoch", "examples", "loss", "accuracy", "n_correct")
 """What is drawn of a learning curve."""
-_making = threading.Lock()
 
 
-def paper_page() -> dict[str, Any]:
-    """Claims and tables. The first to ask makes them, which takes a second or two; whoever asks meanwhile waits for that."""
-    with _making:
-        return make_page()
-
-
-@cache
 def make_page() -> dict[str, Any]:
+    """Claims and tables: a second or two of work."""
     entries = ledger_entries()
     counted = count_tables(entries)["tables"]
     names = [table["name"] for table in counted if table["measured"] > table["computed"] or table["curves"]]
@@ -70,3 +62,6 @@ def curve_view(curve: dict[str, Any]) -> dict[str, Any]:
                 learned.setdefault(str(k), examples[epoch])
     return {"run": curve["run"], "seed": curve["seed"], "measured_as": curve["measured_as"], "columns": columns,
             "prime_powers": learned}
+
+
+PAGE = Once(make_page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +37,7 @@ from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
 from gcdformer.lab.guard import Guard
 from gcdformer.lab.kept import Kept
 from gcdformer.lab.liveness import held_locks, is_live
-from gcdformer.lab.paper import paper_page
+from gcdformer.lab.paper import PAGE
 from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.runs.folder import RunFolder
@@ -47,7 +47,8 @@ STATIC = Path(__file__).parent / "static"
 KEPT_EPOCHS = 256
 KEPT_RUNS = 32
 WARM_UP_AFTER = 1.0
-"""Seconds after the first view at which torch and the model most likely to be asked are loaded in the background."""
+"""Seconds after the first view at which what would make a person wait is made in the background: torch and the model most
+likely to be asked are loaded, the paper is compared with the ledger."""
 
 REFUSALS: dict[int | str, dict[str, Any]] = {code: {"model": Problem, "description": text} for code, text in {
     400: "bad input", 403: "not allowed", 404: "no such run or training", 409: "busy", 422: "the run is damaged"}.items()}
@@ -66,7 +67,11 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     epochs: Kept[dict[str, Any]] = Kept(KEPT_EPOCHS)
     views: Kept[dict[str, Any]] = Kept(KEPT_RUNS)
 
-    ready = WarmUp(asker)
+    def make_ready(run: str) -> None:
+        asker.warm_up(run)
+        PAGE.get()
+
+    ready = WarmUp(make_ready)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -126,7 +131,7 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     @app.get("/api/paper", response_model=Paper,
              summary="The paper's claims with their verdicts; its figures and tables, published values beside ours")
     def paper(request: Request) -> Response:
-        return tagged(request, paper_page())
+        return tagged(request, PAGE.get())
 
     add_training(app, trainings)
 
@@ -139,11 +144,10 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
 
 
 class WarmUp:
-    """Makes ready once, a while after the first view, what would make a person wait: the model of the run that was seen last
-    by then, and the comparison with the paper."""
+    """Calls `make_ready` once, a while after the first view, with the run that was seen last by then."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, make_ready: Callable[[str], None]) -> None:
+        self._make_ready = make_ready
         self._lock = threading.Lock()
         self._seen: str | None = None
         self._timer = threading.Timer(WARM_UP_AFTER, self.begin)
@@ -157,8 +161,7 @@ class WarmUp:
 
     def begin(self) -> None:
         assert self._seen is not None
-        self._asker.warm_up(self._seen)
-        paper_page()
+        self._make_ready(self._seen)
 
     def cancel(self) -> None:
         self._timer.cancel()
