@@ -1,24 +1,50 @@
-# Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once.
-.PHONY: demo test docs scale faults lock audit lint setup clean
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up in .venv what it needs, once.
+.PHONY: demo test check compile lint setup docs scale faults test-device lock audit clean
 SHELL := /bin/bash
+LEAN := .venv/.ready-demo
 READY := .venv/.ready
+DEVICE ?= cuda
+WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest
+MADE_FROM := pyproject.toml constraints.txt scripts/setup
+
+# What the demo and the lab need.
+$(LEAN): $(MADE_FROM)
+	bash scripts/setup lab
+	touch $(LEAN)
+
+# All extras, and a browser for the tests of the lab.
+$(READY): $(MADE_FROM)
+	bash scripts/setup all
+	touch $(LEAN) $(READY)
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt scripts/setup
-	bash scripts/setup
-	touch $(READY)
-
-demo: $(READY)
+demo: $(LEAN)
 	.venv/bin/gcdformer demo
 
 lint: $(READY)
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 
-# One thread a worker: two workers use two cores.
-test: lint
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+# Compile the training step for the tests' two widths of heads, so that their processes need not all do it at the same time.
+compile: $(READY)
+	.venv/bin/gcdformer bench --seconds 0.01 --threads 1 --dim 32 > /dev/null
+	.venv/bin/gcdformer bench --seconds 0.01 --threads 1 --dim 64 > /dev/null
+
+# One thread per worker: two workers use two cores.
+test: $(READY)
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint compile
+	$(PYTEST) -n $(WORKERS) --dist worksteal
+
+# What one runs all day: lint, types, and the tests that start no process, browser or Ray.
+check: $(READY)
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint compile
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not processes and not scale'
+
+# The tests of models and training on another device: make test-device DEVICE=cuda
+test-device: $(READY)
+	$(PYTEST) --device $(DEVICE) tests/test_models.py tests/test_training.py
 
 # The documentation as a site, strict; part of make test too. To read it with its search: python3 -m http.server -d site
 docs: $(READY)
@@ -26,11 +52,12 @@ docs: $(READY)
 
 # Ray and torchrun under faults: minutes, one process at a time.
 scale: $(READY)
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m scale tests/test_ray.py tests/test_distributed.py
+	$(PYTEST) -m scale tests/test_ray.py tests/test_distributed.py
+	.venv/bin/python benchmarks/rank_ends.py
 
 # The full form of tests/faults with its table of figures; FAULTS_SOAK_MINUTES=0 leaves out the soak of two hours.
 faults: $(READY)
-	FAULTS=full OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests/faults -p no:xdist
+	FAULTS=full $(PYTEST) tests/faults -p no:xdist --timeout 10800 -o faulthandler_timeout=0
 
 # The core install of a release, every file by its hash: pip install --require-hashes -r requirements.lock
 lock: $(READY)

@@ -120,8 +120,8 @@ def test_killed_and_resumed_is_bit_equal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_signals_save_and_exit_with_75(number: signal.Signals, tmp_path: Path) -> None:
-    words = ["train", "--out", tmp_path / "run", "--max-epochs", 10**6, "--dim", 16, "--heads", 2, "--base", 10, "--batch-size", 16,
-             "--epoch-size", 1000, "--test-size", 100, "--max", 1000, "--threads", 1]
+    words = ["train", "--out", tmp_path / "run", "--max-epochs", 10**6, "--dim", 16, "--heads", 2, "--base", 10,
+             "--batch-size", 16, "--epoch-size", 1000, "--test-size", 100, "--max", 1000, "--threads", 1]
     process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
@@ -215,8 +215,8 @@ def test_a_loss_that_is_no_number_stops_the_run(
     pending = command("train", "--out", tmp_path / "pending")
     assert pending.returncode == 3 and "the test loss is nan" in pending.stderr and "Traceback" not in pending.stderr
     wild = command("train", "--out", tmp_path / "wild", "--lr", 10, "--clip", 0, "--warmup", 0, "--schedule", "constant",
-                   "--max-epochs", 50, "--dim", 16, "--heads", 2, "--base", 10, "--batch-size", 16, "--epoch-size", 64, "--layers", 6,
-                   "--test-size", 100, "--epsilon", "1e-30", "--beta2", 0, "--beta1", 0.99, "--threads", 1)
+                   "--max-epochs", 50, "--dim", 16, "--heads", 2, "--base", 10, "--batch-size", 16, "--epoch-size", 64,
+                   "--layers", 6, "--test-size", 100, "--epsilon", "1e-30", "--beta2", 0, "--beta1", 0.99, "--threads", 1)
     assert wild.returncode == 3 and len(wild.stderr.splitlines()) == 1
 
 
