@@ -23,7 +23,8 @@ from time import monotonic
 LIMIT = 120
 TINY = ["--base", "10", "--max", "1000", "--operands", "uniform", "--outcomes", "natural", "--dim", "16", "--heads", "2",
         "--lr", "3e-3", "--warmup", "5", "--batch-size", "17", "--epoch-size", "850", "--test-size", "200",
-        "--schedule", "constant", "--optimizer", "adam", "--weight-decay", "0", "--threads", "1", "--device", "cpu", "--max-epochs", "1", "--quiet"]
+        "--schedule", "constant", "--optimizer", "adam", "--weight-decay", "0", "--threads", "1", "--device", "cpu",
+        "--max-epochs", "1", "--quiet"]
 
 
 def free_port() -> int:
