@@ -93,9 +93,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         """One line: the form, the size of D, the fidelity, the verdict."""
-        told = ", ".join(f"{name} {100 * one.value:.2f} %" for name, one in self.fidelity.items())
+        shown = ", ".join(f"{name} {100 * one.value:.2f} %" for name, one in self.fidelity.items())
         return (f"Explanation(base {self.base}, form {self.form}, {len(self.correct)} correct GCD of {len(self.shares)}, "
-                f"fidelity {told}: {self.verdict})")
+                f"fidelity {shown}: {self.verdict})")
 
     @property
     def certified(self) -> bool:
