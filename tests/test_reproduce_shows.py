@@ -93,6 +93,8 @@ def test_flags_of_training_do_not_change_nothing_in_silence(tmp_path: Path, caps
     assert capsys.readouterr().err == ("gcdformer: nothing is trained without --run, so --minutes, --seeds, --lr changed "
                                        "nothing\n")
     assert main([*words, "--show"]) == 0 and capsys.readouterr().err == "" and list(tmp_path.iterdir()) == []
+    assert main([*words, "--show", "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("Table 2: "), "--show shows"
 
 
 @pytest.mark.parametrize("word", ["base_pred", "3", "Table 3", "table-3", "tab:base_pred"])

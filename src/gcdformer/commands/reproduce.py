@@ -96,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         table, show = find_table(args.table), show_table
     code = 0
-    if args.train or args.dry_run:
-        from gcdformer.commands.reproduce_runs import find_measured, show_plan, train_missing
+    if (args.train or args.dry_run) and not args.show:
         with progress("reading what was measured", quiet=args.quiet):
+            from gcdformer.commands.reproduce_runs import find_measured, show_plan, train_missing
             planned, recipe = plan_table(args, table)
             find_measured(args, table, planned, recipe, exactly=own_recipe)
         if args.dry_run:
@@ -134,9 +134,8 @@ def check(args: argparse.Namespace) -> None:
         raise UserError("figures: claims have none; the figures of the paper are tables")
     if args.table is None and (args.bases or args.train or args.dry_run or args.show or args.again):
         raise UserError("--bases, --run, --dry-run, --again and --show need a table")
-    for flag, value in (("--run", args.train), ("--dry-run", args.dry_run), ("--again", args.again)):
-        if args.show and value:
-            raise UserError(f"{flag} is about training and --show trains nothing: give one of them")
+    if args.show and (args.train or args.again):
+        raise UserError(f"{'--run' if args.train else '--again'} trains and --show does not: give one of them")
     if args.again and not (args.train or args.dry_run):
         raise UserError("--again says what --run trains: give --run or --dry-run with it")
 
