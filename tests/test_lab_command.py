@@ -42,7 +42,7 @@ def output_of_lab(folder: Path, *words: object) -> str:
 @pytest.mark.parametrize("words", [["nothere"], ["nothere", "--export", "page"]], ids=" ".join)
 def test_a_folder_that_is_not_there_is_an_error(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = gcdformer("lab", "--no-open", *words, timeout=60)
+    result = gcdformer("lab", "--no-open", *words)
     assert result.returncode == 2 and result.stdout == "" and not list(tmp_path.iterdir())
     assert result.stderr == "gcdformer: nothere: there is no such folder; name a run or a folder of runs\n"
 
