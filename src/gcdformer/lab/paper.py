@@ -14,7 +14,6 @@ from gcdformer.experiments.paper.page import evidence_lines, text
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.lab.kept import Once
 
-KEYS = ("name", "label", "title", "best_of", "epochs", "note", "rows", "columns", "published", "measured", "alike", "runs")
 COLUMNS = ("epoch", "examples", "loss", "accuracy", "n_correct")
 """What is drawn of a learning curve."""
 
@@ -37,7 +36,7 @@ def claim_view(claim: dict[str, Any]) -> dict[str, Any]:
 
 def table_view(table: dict[str, Any]) -> dict[str, Any]:
     """A table or figure with the cells that have our value, and the curves that were measured for it."""
-    return {**{key: table[key] for key in KEYS},
+    return {**table,
             "cells": [cell_row(cell) for cell in table["cells"] if cell["ours"] is not None],
             "curves": [curve_view(curve) for curve in table["curves"]]}
 

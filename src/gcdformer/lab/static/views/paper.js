@@ -175,7 +175,7 @@ function tableSection(table) {
     h("h2", { id: anchor(table), tabindex: "-1", text: title(table) }),
     h("p", {
       class: "hint",
-      text: `${table.label}${measured}.${table.note ? ` ${table.note.text}.` : ""}`,
+      text: `${[table.number, table.label].filter(Boolean).join(", ")}${measured}.${table.note ? ` ${table.note.text}.` : ""}`,
     }),
     table.curves.length ? figure(table) : null,
     count === 0 ? null : count > LONG ? h("details", {}, h("summary", { text: `Show the ${count} values` }), ...values) : values,
