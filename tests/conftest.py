@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gcdformer import Config, Run, train
-from leftovers import adopt_orphans, nothing_left
+from leftovers import adopt_orphans, count_starts, nothing_left, starts
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,20 +32,27 @@ def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedP
 
 def pytest_configure(config: pytest.Config) -> None:
     adopt_orphans()
+    count_starts()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in `make scale` may take a quarter of an hour each; all others have the limit of pyproject.toml."""
+    """Tests in `make scale` may take a quarter of an hour each; all others have the limit of pyproject.toml. All fault tests
+    start processes."""
     for item in items:
         if item.get_closest_marker("scale"):
             item.add_marker(pytest.mark.timeout(900))
+        if item.path.parent.name == "faults":
+            item.add_marker("processes")
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_running() -> Iterator[None]:
-    """A test ends the processes it starts, however it ends itself."""
+def nothing_is_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test ends the processes it starts, however it ends itself; and `make check` runs those that start none."""
+    before = starts()
     with nothing_left():
         yield
+    if request.node.get_closest_marker("processes") is None:
+        assert starts() == before, "starts a process: mark it with @pytest.mark.processes"
 
 
 Figures = Callable[[int, str, object, object], None]

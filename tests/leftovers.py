@@ -18,7 +18,23 @@ from pathlib import Path
 PATIENCE = 20.0
 """Seconds in which a process that is ending may end."""
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
-SERVERS = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
+SERVERS = ("multiprocessing.forkserver", "multiprocessing.resource_tracker", "wandb-core")
+"""Processes that serve this one until it ends."""
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+_count = [0]
+
+
+def count_starts() -> None:
+    """Count the processes that this one starts, from now on."""
+    def started(event: str, args: object) -> None:
+        _count[0] += event in STARTS
+
+    sys.addaudithook(started)
+
+
+def starts() -> int:
+    """How many processes have been started."""
+    return _count[0]
 
 
 def adopt_orphans() -> None:

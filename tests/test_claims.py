@@ -184,6 +184,7 @@ def test_runs_of_claims_have_epochs_as_budget(tmp_path: Path, capsys: pytest.Cap
     assert "give --minutes or --max-epochs" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_command_measures_what_is_missing(tmp_path: Path) -> None:
     out = tmp_path / "runs"
     words = ["reproduce", "claims", "--only", "mixture", "--out", out, "--ledger", tmp_path / "ledger", *SMALL, "--json"]

@@ -117,6 +117,7 @@ def test_describe_measures_nothing_that_takes_long_unless_asked(capsys: pytest.C
     assert "not measured (--no-timing)" in out
 
 
+@pytest.mark.processes
 def test_evaluate_and_predict(trained: Run, capsys: pytest.CaptureFixture[str], command: Command) -> None:
     _, out, _ = in_process(capsys, "evaluate", trained.path, "--json")
     values = json.loads(out)
@@ -207,6 +208,7 @@ def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) 
     assert bench_measure.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
 
 
+@pytest.mark.processes
 def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"batch size": ("--batch-size", [16, 64]), "base": ("--base", [10])}
     monkeypatch.setattr("gcdformer.commands.bench_curves.CURVES", points)

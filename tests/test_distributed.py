@@ -24,6 +24,8 @@ from gcdformer.training.session import new_model
 from rank_steps import steps
 from sweeps import Gate, finish
 
+pytestmark = pytest.mark.processes
+
 HERE = Path(__file__).parent
 STEPS = 50
 

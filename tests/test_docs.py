@@ -18,6 +18,8 @@ from conftest import ROOT
 from gcdformer.cli import VERBS, build_parsers, main
 from gcdformer.experiments.paper import TABLES
 
+pytestmark = pytest.mark.processes
+
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WRITTEN = [path for path in PAGES if path.name not in ("LOG.md", "REPRODUCTION.md")]

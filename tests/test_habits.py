@@ -160,6 +160,7 @@ def test_relative_names_are_in_the_folder_of_runs(tiny_file: Path, tmp_path: Pat
     assert [str(run_path(text)) for text in ("x", "./x", "/x")] == ["x", "x", "/x"]
 
 
+@pytest.mark.processes
 def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path) -> None:
     """No terminal, but the variables of one: a line an epoch, nothing that a terminal would obey."""
     log = tmp_path / "job.log"
@@ -176,6 +177,7 @@ def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path) 
     assert "gcd in base 10" in text and "max_epochs 3 reached" in text
 
 
+@pytest.mark.processes
 def test_no_color(tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The live page without colours; with them it is drawn in test_view.py."""
     assert COLOUR.search("\x1b[1;32m") and COLOUR.search("\x1b[38;5;1m") and not COLOUR.search("\x1b[1m\x1b[2K\x1b[0m")
@@ -225,6 +227,7 @@ def offers(shell: str, script: Path, line: str, word: str) -> bool:
     return word in re.findall(r"[\w.-]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", " ", done.stdout))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
 def test_completion_in_the_shell_itself(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                         capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,6 +244,7 @@ def test_completion_in_the_shell_itself(shell: str, tmp_path: Path, monkeypatch:
         assert offers(shell, script, line, word), (line, word)
 
 
+@pytest.mark.processes
 def test_help_stays_light() -> None:
     """`--help` and `--version` import neither numpy, nor pydantic, nor what makes completions."""
     code = ("import sys\nfrom gcdformer.cli import main\n"
@@ -250,6 +254,7 @@ def test_help_stays_light() -> None:
     assert done.stdout.endswith("[]\n") and all(verb in done.stdout for verb in VERBS)
 
 
+@pytest.mark.processes
 def test_python_m_is_the_same_command() -> None:
     done = gcdformer("encode", "--base", 30, 160, 120)
     assert (done.returncode, done.stdout) == (0, "+ 5 10 + 4 0\n")

@@ -19,6 +19,8 @@ from packaging.requirements import Requirement
 
 from conftest import ROOT, tiny_config
 
+pytestmark = pytest.mark.processes
+
 CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
 TRAIN = ["train", "--config", "tiny.toml", "--out", "run", "--max-epochs", "1"]
 

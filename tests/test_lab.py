@@ -290,6 +290,7 @@ print(sorted(set(sys.modules) - before), "sympy" in sys.modules)
 """
 
 
+@pytest.mark.processes
 def test_the_first_question_imports_nothing(tmp_path: Path) -> None:
     """Nor did loading the model import what torch needs to fill weights that have no memory."""
     result = subprocess.run(

@@ -21,7 +21,7 @@ from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # 
 from lab_process import Lab
 from test_report import long_run
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.processes]
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from conftest import gcdformer
 from gcdformer import Run
 from gcdformer.lab.serve import is_loopback, listen, outward_address, url_host
 
+pytestmark = pytest.mark.processes
+
 
 def output_of_lab(folder: Path, *words: object) -> str:
     """All that a lab prints, started in this folder and stopped once it has answered at the address that it prints first."""

@@ -41,6 +41,7 @@ def test_imports_come_from_above(path: Path) -> None:
         assert LAYERS.index(name) <= own, f"{path} imports {name}, which is below it"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("module", ["gcdformer", "gcdformer.cli", "gcdformer.config", "gcdformer.data.files",
                                     "gcdformer.data.testsets", "gcdformer.evaluation", "gcdformer.runs.run",
                                     "gcdformer.runs.folder", "gcdformer.numbers.theory", "gcdformer.lab.server",

@@ -17,6 +17,8 @@ from conftest import ROOT, tiny_config
 from gcdformer import UNREADABLE, PredictionTable, Run, UserError, explain, train
 from test_report import Outline
 
+pytestmark = pytest.mark.processes
+
 nbclient = pytest.importorskip("nbclient", reason="pip install 'gcdformer[dev]'")
 nbformat = pytest.importorskip("nbformat", reason="pip install 'gcdformer[dev]'")
 FOLDER = ROOT / "notebooks"

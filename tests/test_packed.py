@@ -142,6 +142,7 @@ def test_the_number_of_threads_does_not_change_a_bit(optimizer: str) -> None:
         assert all(torch.equal(weights[name], other_weights[name]) for name in weights)
 
 
+@pytest.mark.processes
 def test_the_process_that_compiles_gets_the_bits_of_those_after_it(tmp_path: Path) -> None:
     script = """
 import hashlib, sys

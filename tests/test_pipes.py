@@ -10,6 +10,8 @@ import pytest
 
 from gcdformer import Run
 
+pytestmark = pytest.mark.processes
+
 VERBS = ["--help", "reproduce --help", "explain RUN", "explain RUN --json", "evaluate RUN", "reproduce", "reproduce claims",
          "reproduce 2 --json", "runs RUN", "theory --base 10"]
 

@@ -124,6 +124,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"RUN": str(files("gcdformer") / "lab" / "example"), "SWEEP": "sweep.toml"}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("verb", BEFORE_TORCH)
 def test_a_sign_of_life_comes_before_torch(verb: str, places: dict[str, str]) -> None:
     """Loading it takes seconds, on a machine that has not done so for a while; here it waits until something is said."""

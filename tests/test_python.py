@@ -16,6 +16,7 @@ from gcdformer import UNREADABLE, Run, UserError, explain
 from gcdformer.evaluation.operands import operand_arrays
 
 
+@pytest.mark.processes
 def test_completion_finds_the_names_without_loading_torch() -> None:
     assert set(gcdformer.__all__) <= set(dir(gcdformer))
     code = "import sys, gcdformer; print(*dir(gcdformer)); sys.exit('torch' in sys.modules)"

@@ -15,6 +15,8 @@ from gcdformer import train
 from leftovers import is_running
 from sweeps import Gate, finish, left_running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
 
+pytestmark = pytest.mark.processes
+
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # read when Ray is imported: stay on 127.0.0.1
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 cluster_utils = pytest.importorskip("ray.cluster_utils")
@@ -67,11 +69,11 @@ def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
     code, output = finish(driver)
     assert code == 75 and "SIGTERM: the trials save and stop" in output and "failed" not in output, output
     assert not left_running(out)
+    wait_for(lambda: not {address for address in listening() - before if "ray" in owner(address)})
     gate.open()
-    code, output = finish(start_sweep(file, out, "--engine", "ray"))
+    code, output = finish(start_sweep(file, out))  # on the other engine: a run is a run
     assert code == 0 and "1 trials: 1 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 1, 8)
-    wait_for(lambda: not {address for address in listening() - before if "ray" in owner(address)})
 
 
 def owner(address: str) -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, gcdformer
-from gcdformer.cli import VERBS
+from gcdformer.cli import VERBS, main
+
+pytestmark = pytest.mark.processes
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
@@ -42,15 +44,17 @@ def test_readme_opens_with_the_two_commands() -> None:
         assert result.returncode == 0, result.stderr
 
 
-def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process, as loading torch for each of them would take most of the time."""
     monkeypatch.chdir(tmp_path)
     write_small_sweep(tmp_path / "bases.toml")
     found = commands()
     assert {words[0] for words in found} >= set(VERBS) - {"demo", "import-reference"}
     for words in found:
-        result = gcdformer(*words, *BUDGET.get(words[0], []))
-        assert result.returncode == 0, (words, result.stderr)
-        assert result.stdout or "--out" in words
+        code = main([*words, *BUDGET.get(words[0], [])])
+        out, err = capsys.readouterr()
+        assert code == 0, (words, err)
+        assert out or "--out" in words
 
 
 def test_demo_with_a_small_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ def test_where_ours_differs_a_line_says_why() -> None:
 def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     from gcdformer.lab import paper
     monkeypatch.setattr(paper, "ledger_entries", lambda: [ideal(Experiment(10), D10)])
-    tables = {table["name"]: table for table in paper.paper_tables.__wrapped__()}
+    tables = {table["name"]: table for table in paper.make_page()["tables"]}
     assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= set(tables) and "lstm1" not in tables
     row = tables["base_gcd"]["cells"][0]
     assert (row["row"], row["column"], row["published"], row["ours"], row["why"]) == ("10", "correct GCD", "13", "13", None)

@@ -23,6 +23,7 @@ from ledger_entries import ideal
 SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
 
 
+@pytest.mark.processes
 def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The trainings in processes of their own; what only reads is called here."""
     def here(*words: object) -> str:

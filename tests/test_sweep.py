@@ -123,6 +123,7 @@ def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int,
     return code, capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=1)
@@ -149,6 +150,7 @@ def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, ca
     assert len(load_run(out / "fast_lr-0.001_seed-1").metrics) == 1
 
 
+@pytest.mark.processes
 def test_damaged_metrics_fail_their_trial_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2, epochs=1), tmp_path / "out"
     both = plan(expand(read_sweep(file)), out)
@@ -297,6 +299,7 @@ def test_flags_that_clash_are_one_line(words: list[str], tmp_path: Path, capsys:
     assert error.startswith("gcdformer: ") and len(error.splitlines()) == 1
 
 
+@pytest.mark.processes
 def test_a_signal_while_trials_start_fails_none(tmp_path: Path) -> None:
     file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2), tmp_path / "out"
     driver = start_sweep(file, out, "--jobs", 1)
@@ -306,6 +309,7 @@ def test_a_signal_while_trials_start_fails_none(tmp_path: Path) -> None:
     assert code == 75 and "failed" not in output and "2 trials: 2 missing" in output, output
 
 
+@pytest.mark.processes
 def test_killed_trials_change_nothing(tmp_path: Path) -> None:
     """Trials stopped by a signal, then one of them killed: the same runs in the end, bit for bit."""
     file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)
@@ -329,6 +333,7 @@ def test_killed_trials_change_nothing(tmp_path: Path) -> None:
     assert fingerprint(load_run(next(out.glob("*seed-0")))) != fingerprint(load_run(next(out.glob("*seed-1"))))
 
 
+@pytest.mark.processes
 def test_killed_and_stopped_drivers_change_nothing(tmp_path: Path) -> None:
     """The driver killed, then stopped by a signal: its trials save and stop, and are the same runs in the end."""
     file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)

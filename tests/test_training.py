@@ -108,6 +108,7 @@ train(tiny_config(checkpoint_minutes=1e-9, epoch_size=1600, max_epochs=2), sys.a
 """
 
 
+@pytest.mark.processes
 def test_killed_and_resumed_is_bit_equal(tmp_path: Path) -> None:
     """Killed in the first epoch and in the second; tests/faults kills at every file operation."""
     config = tiny_config(checkpoint_minutes=1e-9, epoch_size=1600, max_epochs=2)
@@ -118,6 +119,7 @@ def test_killed_and_resumed_is_bit_equal(tmp_path: Path) -> None:
     assert fingerprint(train(config, tmp_path / "parts")) == fingerprint(train(config, tmp_path / "whole"))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_signals_save_and_exit_with_75(number: signal.Signals, tmp_path: Path) -> None:
     words = ["train", "--out", tmp_path / "run", "--max-epochs", 10**6, "--dim", 16, "--heads", 2, "--base", 10,
@@ -193,6 +195,7 @@ def test_another_configuration_is_refused_by_name(tmp_path: Path) -> None:
         train(tiny_config(), tmp_path / "full")
 
 
+@pytest.mark.processes
 def test_two_processes_on_one_folder(tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     run = train(tiny_config(max_epochs=1), tmp_path / "run")
     with run.folder.locked():
@@ -202,6 +205,7 @@ def test_two_processes_on_one_folder(tmp_path: Path, command: Callable[..., subp
     assert command("train", "--out", run.path, "--max-epochs", 2).returncode == 0
 
 
+@pytest.mark.processes
 def test_a_loss_that_is_no_number_stops_the_run(
         tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     run = train(tiny_config(max_epochs=2), tmp_path / "run")
@@ -228,6 +232,7 @@ def poison(path: Path, step: int) -> None:
     save_checkpoint(path, Checkpoint(weights, found.optimizer, found.state))
 
 
+@pytest.mark.processes
 def test_damaged_checkpoint_is_passed_over_by_name(
         tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], trained: Run) -> None:
     path = tmp_path / "run"

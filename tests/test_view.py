@@ -26,6 +26,8 @@ from gcdformer.training.limits import limit_reached, seconds_left
 from gcdformer.training.view import LiveView, PlainView
 from test_training import StopAfter
 
+pytestmark = pytest.mark.processes
+
 
 def in_terminal(*words: object, columns: int = 100) -> tuple[int, str]:
     """Run the command line in a terminal of its own; exit code and all that it drew."""
