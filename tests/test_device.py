@@ -133,6 +133,17 @@ def test_divergence_is_named_by_its_step_and_nothing_is_saved_after_it(bad: int,
 
 
 @pytest.mark.usefixtures("like_an_accelerator")
+def test_a_norm_is_read_at_once_where_the_loss_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As among several ranks, which add their losses."""
+    learner, backward = learner_of(tiny_config(engine="autograd"), torch.device("cpu")), Learner.backward
+    monkeypatch.setattr(Learner, "backward", lambda self, batch: float(backward(self, batch)))
+    learner.learn(0)
+    monkeypatch.setattr(learner.engine, "clip", lambda largest: torch.tensor(math.inf))
+    with pytest.raises(Diverged, match="the norm of the gradient is inf at step 1$"):
+        learner.learn(1)
+
+
+@pytest.mark.usefixtures("like_an_accelerator")
 def test_a_run_on_the_path_of_accelerators_resumes_bit_for_bit(tmp_path: Path) -> None:
     config = tiny_config(engine="autograd", epoch_size=16 * 45, max_epochs=2)
     whole = train(config, tmp_path / "whole", progress=False)

@@ -73,6 +73,8 @@ class Learner:
         loss = self.backward(self.batch(step))
         check_number("loss", loss, step)
         norm = self.engine.clip(self.training.clip)
+        if isinstance(loss, float):  # known already, as among several ranks, so there is nothing to run ahead of
+            norm = float(norm)
         check_number("norm of the gradient", norm, step)
         self.engine.update(rate)
         self._unread.append((step, loss, norm))
@@ -85,8 +87,8 @@ class Learner:
         """Wait until all steps are taken, and know their losses; `Diverged` names the first step whose loss is no number."""
         unread, self._unread = self._unread, []
         if unread and isinstance(unread[0][1], Tensor):
-            pairs = torch.stack([torch.stack([torch.as_tensor(loss), torch.as_tensor(norm)]) for _, loss, norm in unread])
-            unread = [(step, loss, norm) for (step, _, _), (loss, norm) in zip(unread, pairs.tolist(), strict=True)]
+            figures = torch.stack([figure for _, *pair in unread for figure in pair if isinstance(figure, Tensor)]).tolist()
+            unread = [(step, *figures[2 * n:2 * n + 2]) for n, (step, _, _) in enumerate(unread)]
         for step, loss, norm in unread:
             check_number("loss", loss, step)
             check_number("norm of the gradient", norm, step)
