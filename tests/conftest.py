@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from gcdformer import Config, Run, train
 from leftovers import adopt_orphans, count_starts, nothing_left, starts
@@ -88,6 +89,19 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.environ.pop("XDG_STATE_HOME")
     if before is not None:
         os.environ["XDG_STATE_HOME"] = before
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="cpu", help="where the tests of models and of training on a device run: cuda, mps")
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """The device of `--device`."""
+    found = torch.device(request.config.getoption("--device"))
+    if found.type == "meta":
+        pytest.skip("the meta device has no values")
+    return found
 
 
 @pytest.fixture

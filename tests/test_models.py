@@ -23,18 +23,27 @@ FAMILIES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def on_device(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of this on the device of `pytest --device`."""
+    monkeypatch.setitem(globals(), "DEVICE", device)
+
+
+DEVICE = torch.device("cpu")
+
+
 def problem_of(base: int = 10) -> Problem:
     return Problem.of(Config().replace(base=base, maximum=10_000, operands="log-uniform"))
 
 
 def model_of(name: str, problem: Problem, seed: int = 0) -> Seq2Seq:
     sizes = Config().replace(**FAMILIES[name]).model
-    return build_model(sizes, problem.vocabulary.size, problem.longest_input, problem.longest_target, seed=seed)
+    return build_model(sizes, problem.vocabulary.size, problem.longest_input, problem.longest_target, seed=seed).to(DEVICE)
 
 
 def tensors(problem: Problem, count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     batch = problem.encode_batch(Stream(problem, seed).examples(0, count))
-    return torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets)
+    return torch.from_numpy(batch.inputs).to(DEVICE), torch.from_numpy(batch.targets).to(DEVICE)
 
 
 # tab:small_dims and tab:deep_models, base 10, in millions: (layers, dimensions, heads) of both sides, published count.
@@ -111,7 +120,7 @@ def test_output_is_tied_to_the_decoder_embedding(name: str) -> None:
     model = model_of(name, problem)
     embedding = model.embed_outputs
     weight = embedding.weight if isinstance(embedding, nn.Embedding) else embedding.tokens.weight
-    states = torch.randn(5, weight.shape[1])
+    states = torch.randn(5, weight.shape[1], device=DEVICE)
     torch.testing.assert_close(model.project(states), states @ weight.T + model.output_bias)
     assert sum(w.shape == weight.shape for w in model.parameters()) <= 2  # inputs and outputs, no third
 
@@ -122,8 +131,8 @@ def test_greedy_takes_the_likeliest_token_each_time(name: str) -> None:
     model = model_of(name, problem, seed=3)
     inputs, _ = tensors(problem, 30)
     outputs = generate(model, inputs, 6)
-    prefix = torch.full((30, 1), BEGIN)
-    ended = torch.zeros(30, dtype=torch.bool)
+    prefix = torch.full((30, 1), BEGIN, device=DEVICE)
+    ended = torch.zeros(30, dtype=torch.bool, device=DEVICE)
     for position in range(6):
         likeliest = model.project(model(inputs, prefix)[:, -1]).argmax(-1)
         expected = torch.where(ended, PAD, likeliest)
@@ -134,7 +143,7 @@ def test_greedy_takes_the_likeliest_token_each_time(name: str) -> None:
 
 def sequence_score(model: Seq2Seq, inputs: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
     """Total log-probability of generated rows."""
-    fed = torch.cat([torch.full((len(outputs), 1), BEGIN), outputs[:, :-1]], 1)
+    fed = torch.cat([torch.full((len(outputs), 1), BEGIN, device=DEVICE), outputs[:, :-1]], 1)
     scores = model.project(model(inputs, fed)).log_softmax(-1).gather(2, outputs[..., None])[..., 0]
     return scores.masked_fill(outputs == PAD, 0.0).sum(1)
 
@@ -147,7 +156,7 @@ def test_a_full_beam_finds_the_likeliest_sequence(name: str) -> None:
     inputs, _ = tensors(problem, 12)
     width, longest = problem.vocabulary.size, 3
     best = sequence_score(model, inputs, generate(model, inputs, longest, beam=width**2))
-    every = torch.cartesian_prod(*[torch.arange(width)] * longest)
+    every = torch.cartesian_prod(*[torch.arange(width, device=DEVICE)] * longest)
     ended = (every == END).cumsum(1)
     legal = ((every != PAD) | (ended > 0)).all(1) & ((ended.roll(1, 1)[:, 1:] == 0) | (every[:, 1:] == PAD)).all(1)
     scores = torch.stack([sequence_score(model, inputs, row.expand(12, -1)) for row in every[legal]])
@@ -157,11 +166,11 @@ def test_a_full_beam_finds_the_likeliest_sequence(name: str) -> None:
 
 
 def test_encoder_layer_is_the_textbook_one() -> None:
-    layer = EncoderLayer(16, 4)
+    layer = EncoderLayer(16, 4).to(DEVICE)
     torch.manual_seed(0)
     for weight in layer.parameters():
         nn.init.normal_(weight, std=0.3)
-    book = nn.TransformerEncoderLayer(16, 4, 64, dropout=0.0, batch_first=True)
+    book = nn.TransformerEncoderLayer(16, 4, 64, dropout=0.0, batch_first=True).to(DEVICE)
     pairs = {"self_attn.in_proj_weight": layer.attention.qkv.weight, "self_attn.in_proj_bias": layer.attention.qkv.bias,
              "self_attn.out_proj.weight": layer.attention.out.weight, "self_attn.out_proj.bias": layer.attention.out.bias,
              "linear1.weight": layer.feed_forward.up.weight, "linear1.bias": layer.feed_forward.up.bias,
@@ -169,7 +178,7 @@ def test_encoder_layer_is_the_textbook_one() -> None:
              "norm1.weight": layer.norm_attention.weight, "norm1.bias": layer.norm_attention.bias,
              "norm2.weight": layer.norm_feed_forward.weight, "norm2.bias": layer.norm_feed_forward.bias}
     book.load_state_dict(pairs)
-    x = torch.randn(3, 5, 16)
+    x = torch.randn(3, 5, 16, device=DEVICE)
     torch.testing.assert_close(layer(x, None), book(x), atol=1e-5, rtol=1e-4)
 
 
@@ -203,7 +212,7 @@ def test_golden_losses(name: str) -> None:
     losses = []
     for step in range(30):
         batch = problem.encode_batch(Stream(problem, 0).examples(step * 32, step * 32 + 32))
-        loss = sequence_loss(model, torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets))
+        loss = sequence_loss(model, torch.from_numpy(batch.inputs).to(DEVICE), torch.from_numpy(batch.targets).to(DEVICE))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

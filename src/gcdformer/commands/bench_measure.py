@@ -146,6 +146,7 @@ def train_work(config: Config, problem: Problem, device: torch.device) -> Callab
     def work() -> int:
         nonlocal step
         learner.learn(step)
+        learner.new_losses()
         step += 1
         return config.training.batch_size
 

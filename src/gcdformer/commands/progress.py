@@ -38,7 +38,7 @@ class Advance(Protocol):
 @contextmanager
 def progress(label: str, total: float | None = None, quiet: bool = False, *,
              file: IO[str] | None = None) -> Iterator[Advance]:
-    """Show that the work within goes on, and how far it is if it says so; on standard error unless there is a file."""
+    """Show that the work within is alive, and how far it is if it says so; on standard error unless there is a file."""
     file = file or sys.stderr
     console = Console(file=file)
     if quiet:

@@ -43,12 +43,13 @@ class Attention:
 @torch.inference_mode()
 def trace(model: Seq2Seq, inputs: Sequence[int], longest: int) -> Trace:
     """Decode one unpadded row as `generate` does, and keep the distributions."""
-    state = model.encode(torch.tensor([list(inputs)]))
+    device = next(model.parameters()).device
+    state = model.encode(torch.tensor([list(inputs)], device=device))
     token = BEGIN
     tokens: list[int] = []
     distributions: list[Tensor] = []
     while len(tokens) < longest and token != END:
-        states, state = model.advance(state, torch.tensor([[token]]))
+        states, state = model.advance(state, torch.tensor([[token]], device=device))
         logits = model.project(states[0, -1]).float()
         token = int(logits.argmax())
         tokens.append(token)
@@ -62,15 +63,16 @@ def attention(model: Seq2Seq, inputs: Sequence[int], outputs: Sequence[int]) -> 
     if not isinstance(model, Transformer):
         return None
     encoder, decoder, cross = [], [], []
-    memory = model.embed_inputs(torch.tensor([list(inputs)]))[0]
+    device = next(model.parameters()).device
+    memory = model.embed_inputs(torch.tensor([list(inputs)], device=device))[0]
     for module in model.encoder:
         layer = cast(EncoderLayer, module)
         mixed, pattern = attend_to_itself(layer.attention, memory, None)
         encoder.append(pattern)
         memory = layer.norm_attention(memory + mixed)
         memory = layer.norm_feed_forward(memory + layer.feed_forward(memory))
-    x = model.embed_outputs(torch.tensor([list(outputs)]))[0]
-    later = torch.ones(len(outputs), len(outputs), dtype=torch.bool).triu(1)
+    x = model.embed_outputs(torch.tensor([list(outputs)], device=device))[0]
+    later = torch.ones(len(outputs), len(outputs), dtype=torch.bool, device=device).triu(1)
     for module in model.decoder:
         reader = cast(DecoderLayer, module)
         mixed, pattern = attend_to_itself(reader.attention, x, later)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gcdformer.config import ModelSection
 from gcdformer.models.hooks import Point, Points
-from gcdformer.models.interface import DecoderState, Seq2Seq
+from gcdformer.models.interface import DecoderState, Seq2Seq, can_look
 from gcdformer.models.layers import DecoderLayer, Embedding, EncoderLayer, KeysValues, initialise_layers
 from gcdformer.numbers.encoding import PAD
 
@@ -57,7 +57,7 @@ class Transformer(Seq2Seq):
 
     def encode(self, inputs_NS: Tensor) -> TransformerState:
         padding = inputs_NS == PAD
-        bias = hide(padding)[:, None, None, :] if bool(padding.any()) else None
+        bias = hide(padding)[:, None, None, :] if not can_look(padding) or bool(padding.any()) else None
         x = self.embed_inputs(inputs_NS)
         for layer in self.encoder:
             x = layer(x, bias)

@@ -26,6 +26,7 @@ def choose_device(machine: MachineSection) -> torch.device:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if int(name.partition(":")[2] or 0) >= count:
             raise UserError(f"device: {name} is not there; this machine has {count} CUDA devices")
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
         torch.use_deterministic_algorithms(True, warn_only=True)
     if name == "mps" and not torch.backends.mps.is_available():
         raise UserError("device: mps is not there; use cpu or auto")

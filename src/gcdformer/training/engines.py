@@ -20,8 +20,10 @@ from torch.nn.parallel import DistributedDataParallel
 from gcdformer.config import Config, TrainingSection
 from gcdformer.data.problem import Batch
 from gcdformer.models import Seq2Seq, autocast, sequence_loss
+from gcdformer.models.interface import can_look
 from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thread_each
 from gcdformer.models.transformer import Transformer, is_inner_map
+from gcdformer.numbers.encoding import Integers
 from gcdformer.training.device import chosen_threads
 from gcdformer.training.distributed import Ranks, cuts
 from gcdformer.training.optimizer import Optimizers, check_state
@@ -29,6 +31,10 @@ from gcdformer.training.optimizer import Optimizers, check_state
 ROWS_A_SHARD = 128
 ALL_THE_REST = "*"
 """The name of all weights that have no optimiser state of their own: one flat tensor is one call of Adam."""
+
+
+Figure = float | Tensor
+"""A loss or a norm: a number on a CPU; on an accelerator a tensor, since reading it would wait for all that is queued."""
 
 
 class Engine(ABC):
@@ -43,7 +49,7 @@ class Engine(ABC):
         """The batch in the form that this engine reads; parts of it are batches too."""
 
     @abstractmethod
-    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> float:
+    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> Figure:
         """`share` times the summed loss of a batch; its gradient replaces what is there, or is added to it.
 
         After the last batch of a step the gradient is summed over the ranks.
@@ -70,15 +76,27 @@ class Engine(ABC):
     def set_optimizer(self, tensors: dict[str, Tensor]) -> None:
         """Set the optimiser's state, which has been checked."""
 
-    def clip(self, largest: float) -> float:
+    def clip(self, largest: float) -> Figure:
         """The norm of the gradient, which is scaled down to `largest` if it is above (0: never)."""
         gradients = self.gradients()
-        norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
-        norm = float(torch.linalg.vector_norm(norms))
+        total: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]))
+        if not can_look(total):
+            if largest:
+                scale = (largest / (total + 1e-6)).clamp(max=1.0)
+                for gradient in gradients:
+                    gradient.mul_(scale)
+            return total
+        norm = float(total)
         if largest and math.isfinite(norm) and norm > largest:
             for gradient in gradients:
                 gradient.mul_(largest / (norm + 1e-6))
         return norm
+
+
+def to_device(array: Integers, device: torch.device) -> Tensor:
+    """A copy that the host does not wait for: from memory that CUDA can read by itself."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 class SummedLoss(nn.Module):
@@ -107,9 +125,9 @@ class AutogradEngine(Engine):
     def encode(self, batch: Batch) -> Batch:
         return batch
 
-    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> float:
+    def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> Figure:
         assert isinstance(batch, Batch)
-        inputs, targets = (torch.from_numpy(t).to(self.device) for t in (batch.inputs, batch.targets))
+        inputs, targets = (to_device(t, self.device) for t in (batch.inputs, batch.targets))
         if not add:
             self.model.zero_grad(set_to_none=True)
         alone = isinstance(self.loss, DistributedDataParallel) and not last
@@ -117,7 +135,7 @@ class AutogradEngine(Engine):
             with autocast(self.precision, self.device):
                 loss = self.loss(inputs, targets) * share
             (loss * self.ranks).backward()  # DDP takes the mean over the ranks
-        return float(loss.detach())
+        return float(loss.detach()) if can_look(loss) else loss.detach()
 
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.model.parameters() if weight.grad is not None]

@@ -1,4 +1,8 @@
-"""One step of learning: examples by number, loss, gradient, Adam. The loop, the bench and the estimate all use it."""
+"""One step of learning: examples by number, loss, gradient, Adam. The loop, the bench and the estimate all use it.
+
+On a CPU the loss of a step is known when the step is taken. An accelerator works through a queue of steps, and reading a
+number from it waits until the queue is empty; so losses are read together, every `AHEAD` steps and when someone needs them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
@@ -16,8 +21,11 @@ from gcdformer.errors import UserError
 from gcdformer.models import Seq2Seq
 from gcdformer.models.packed import PackedBatch
 from gcdformer.training.distributed import Ranks, cuts
-from gcdformer.training.engines import build_engine
+from gcdformer.training.engines import Figure, build_engine
 from gcdformer.training.schedules import learning_rate
+
+AHEAD = 32
+"""Steps whose losses may be unread. A run that diverges on an accelerator takes at most as many more, and saves none."""
 
 
 class Diverged(Exception):
@@ -51,31 +59,59 @@ class Learner:
         self.stream = Stream.of(config, problem)
         self._steps_encoded = max(1, BLOCK // config.training.batch_size)
         self._encoded: tuple[int, Batch | PackedBatch] | None = None
+        self._unread: list[tuple[int, Figure, Figure]] = []
+        self._losses: list[float] = []
+        self._newest: float | None = None
 
     def learn(self, step: int) -> tuple[float, float]:
-        """Take step number `step`; the loss before it and the learning rate."""
+        """Take step number `step`; the newest loss that is known (on a CPU the one before this step) and the rate."""
         with without_denormals():
             return self._learn(step)
 
     def _learn(self, step: int) -> tuple[float, float]:
         rate = learning_rate(self.training, step)
         loss = self.backward(self.batch(step))
-        if not math.isfinite(loss):
-            raise Diverged(f"the loss is {loss} at step {step}")
+        check_number("loss", loss, step)
         norm = self.engine.clip(self.training.clip)
-        if not math.isfinite(norm):
-            raise Diverged(f"the norm of the gradient is {norm} at step {step}")
+        if isinstance(loss, float):  # known already, as among several ranks, so there is nothing to run ahead of
+            norm = float(norm)
+        check_number("norm of the gradient", norm, step)
         self.engine.update(rate)
-        return loss, rate
+        self._unread.append((step, loss, norm))
+        if isinstance(loss, float) or self._newest is None or len(self._unread) >= AHEAD:
+            self.read_losses()
+        assert self._newest is not None
+        return self._newest, rate
 
-    def backward(self, batch: Batch | PackedBatch) -> float:
+    def read_losses(self) -> None:
+        """Wait until all steps are taken, and know their losses; `Diverged` names the first step whose loss is no number."""
+        unread, self._unread = self._unread, []
+        if unread and isinstance(unread[0][1], Tensor):
+            figures = torch.stack([figure for _, *pair in unread for figure in pair if isinstance(figure, Tensor)]).tolist()
+            unread = [(step, *figures[2 * n:2 * n + 2]) for n, (step, _, _) in enumerate(unread)]
+        for step, loss, norm in unread:
+            check_number("loss", loss, step)
+            check_number("norm of the gradient", norm, step)
+            self._losses.append(float(loss))
+        if self._losses:
+            self._newest = self._losses[-1]
+
+    def new_losses(self, *, wait: bool = False) -> list[float]:
+        """The losses that became known since this was last asked, step by step; all of them, if it may wait."""
+        if wait:
+            self.read_losses()
+        losses, self._losses = self._losses, []
+        return losses
+
+    def backward(self, batch: Batch | PackedBatch) -> Figure:
         """Set the gradient of the mean loss over a batch, from this rank's rows in micro-batches; that loss."""
-        size, share, loss = self.training.batch_size, 1.0 / batch.target_tokens, 0.0
+        size, share = self.training.batch_size, 1.0 / batch.target_tokens
+        loss: Figure = 0.0
         start, stop = cuts(size, self.ranks.size)[self.ranks.rank]
         for index, (first, last) in enumerate(cuts(stop - start, self.micro)):
             part = batch.part(start + first, start + last)
             loss += self.engine.backward(part, share, add=index > 0, last=index == self.micro - 1)
-        return self.ranks.total(loss)
+        return loss if self.ranks.size == 1 else self.ranks.total(float(loss))
 
     def batch(self, step: int) -> Batch | PackedBatch:
         """The examples of a step; those of several steps are drawn and encoded together."""
@@ -86,3 +122,9 @@ class Learner:
             questions = self.stream.examples(first, first + self._steps_encoded * size)
             self._encoded = (chunk, self.engine.encode(self.problem.encode_batch(questions)))
         return self._encoded[1].part(place * size, (place + 1) * size)
+
+
+def check_number(what: str, value: Figure, step: int) -> None:
+    """`Diverged` if a loss or norm that is known is no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Diverged(f"the {what} is {value} at step {step}")

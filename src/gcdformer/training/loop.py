@@ -79,11 +79,16 @@ class Trainer:
     def train_step(self) -> None:
         loss, rate = self.learner.learn(self.state.step)
         self.state.step += 1
-        self.state.loss_sum += loss
         self.state.loss_count += 1
+        self.add_losses()
         self.tick()
         self.agree()
         self.view.stepped(self.state, loss, rate)
+
+    def add_losses(self, *, wait: bool = False) -> None:
+        """Add the losses that are known by now; an accelerator may still be at work on some, unless we wait."""
+        for loss in self.learner.new_losses(wait=wait):
+            self.state.loss_sum += loss
 
     def agree(self) -> None:
         """Let all ranks have the same time, and the same signal if one of them got one."""
@@ -106,6 +111,7 @@ class Trainer:
 
     def evaluate(self) -> tuple[TrainingState, Line]:
         """Decode both test sets, write the prediction tables and a line of metrics, save."""
+        self.add_losses(wait=True)
         self.tick()
         before: Line = self.lines[-1] if self.lines else {"seconds": 0.0, "D": []}
         trained = self.state.seconds - before["seconds"]
@@ -157,6 +163,7 @@ class Trainer:
         """Write a checkpoint; keep the newest ones, the best, and the last whose evaluation gave a certificate."""
         if not self.ranks.first:
             return
+        self.add_losses(wait=True)
         model = self.learner.model
         tensors = self.learner.engine.optimizer_tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))

@@ -270,6 +270,7 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     def timed_step(index: int) -> float:
         began = perf_counter()
         learner.learn(index)
+        learner.new_losses(wait=True)
         elapsed, stopping = ranks.largest(perf_counter() - began, float(bool(stop)))
         if stopping:
             raise Stopped
