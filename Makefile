@@ -44,7 +44,7 @@ check: $(READY)
 
 # The tests of models and training on another device: make test-device DEVICE=cuda
 test-device: $(READY)
-	$(PYTEST) --device $(DEVICE) tests/test_models.py tests/test_training.py
+	$(PYTEST) --device $(DEVICE) tests/test_models.py tests/test_device.py
 
 # The documentation as a site, strict; part of make test too. To read it with its search: python3 -m http.server -d site
 docs: $(READY)

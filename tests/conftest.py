@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -82,13 +81,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests remember trusted tasks in a folder of their own, not in the user's."""
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-    yield
-    os.environ.pop("XDG_STATE_HOME")
-    if before is not None:
-        os.environ["XDG_STATE_HOME"] = before
+    """Tests remember trusted tasks in a folder of their own, not in the user's; and what is printed does not depend on how
+    long it takes."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        environment.setenv("GCDFORMER_PROGRESS", "off")
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

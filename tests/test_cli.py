@@ -21,12 +21,6 @@ FLAGS = """base operands outcomes task max-epochs max-minutes seed encoder-layer
     encoder-heads decoder-heads heads max max-gcd alpha mixture-share epoch-size test-size lr batch-size threads device"""
 
 
-@pytest.fixture(autouse=True)
-def no_progress_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is printed does not depend on how long it takes."""
-    monkeypatch.setattr("gcdformer.commands.progress.FIRST", 3600.0)
-
-
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Run a command in this process: faster where torch is loaded already."""
     try:

@@ -14,6 +14,20 @@ from gcdformer.cli import VERBS, main
 from gcdformer.commands import progress as module
 from gcdformer.commands.progress import PlainLines, progress
 
+
+@pytest.fixture(autouse=True)
+def switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(module.SWITCH)
+
+
+def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(module, "PlainLines", None)  # not even made
+    for switch, quiet in (("off", False), ("on", True)):
+        monkeypatch.setenv(module.SWITCH, switch)
+        with progress("working", quiet=quiet) as advance:
+            advance(1)
+    assert capsys.readouterr() == ("", "")
+
 PATIENCE = 60.0
 """Seconds after which a sign that never comes is a failure; none of them is waited for where it comes."""
 
@@ -75,14 +89,16 @@ class Enough(Exception):
 
 AT_ONCE = {"encode", "completion"}
 """Verbs that have nothing long to do."""
-ELSEWHERE = {"evaluate", "explain", "lab", "predict", "reproduce", "sample"}
+ELSEWHERE = {"lab", "sample"}
 """Verbs whose own tests say what they show."""
 BEFORE_TORCH: dict[str, list[str]] = {
     "train": ["--max-epochs", "1"], "demo": [], "describe": ["--no-timing"], "bench": [], "sweep": ["SWEEP", "--out", "out"],
-    "seen": ["RUN", "12", "18"], "export": ["RUN", "--to", "exported"],
+    "evaluate": ["RUN"], "predict": ["RUN", "12", "18"], "seen": ["RUN", "12", "18"], "export": ["RUN", "--to", "exported"],
     "import-reference": ["SWEEP", "--to", "imported"],
 }
 WITHOUT_TORCH: dict[str, tuple[list[str], str]] = {
+    "explain": (["RUN"], "gcdformer.runs.run.Run.prediction_tables"),
+    "reproduce": (["base_gcd"], "gcdformer.commands.reproduce.known_entries"),
     "report": (["RUN"], "gcdformer.report.page.write_report"),
     "runs": (["RUN"], "gcdformer.runs.query.Runs"),
     "theory": (["--base", "30"], "gcdformer.numbers.theory.exact_accuracy"),

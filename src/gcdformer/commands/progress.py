@@ -6,12 +6,13 @@
             advance(index + 1)
 
 It goes to standard error, so that standard output stays what was asked for: a bar in a terminal, plain lines elsewhere,
-nothing with `quiet`. Work that never calls `advance` is seen to be alive too. It imports no torch, so that it can be
-entered before torch is loaded; it does not know what is being done.
+nothing with `quiet` or with GCDFORMER_PROGRESS=off in the environment. Work that never calls `advance` is seen to be alive
+too. It imports no torch, so that it can be entered before torch is loaded; it does not know what is being done.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from rich.console import Console
 
 from gcdformer.commands.options import in_window
 
+SWITCH = "GCDFORMER_PROGRESS"
 FIRST = 1.5
 """Seconds of work before the first plain line: what is over sooner says nothing."""
 EVERY = 5.0
@@ -41,7 +43,7 @@ def progress(label: str, total: float | None = None, quiet: bool = False, *,
     """Show that the work within is alive, and how far it is if it says so; on standard error unless there is a file."""
     file = file or sys.stderr
     console = Console(file=file)
-    if quiet:
+    if quiet or os.environ.get(SWITCH) == "off":
         yield lambda done, total=None: None
     elif in_window(console):
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
