@@ -49,9 +49,11 @@ def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     write_small_sweep(tmp_path / "bases.toml")
     found = commands()
+    assert main(["demo", *SMALL]) == 0
     assert {words[0] for words in found} >= set(VERBS) - {"demo", "import-reference"}
     for words in found:
-        code = main([*words, *BUDGET.get(words[0], [])])
+        serving = words[0] == "lab" and "--export" not in words
+        code = main([*words, *(["--export", "demo-page"] if serving else BUDGET.get(words[0], []))])
         out, err = capsys.readouterr()
         assert code == 0, (words, err)
         assert out or "--out" in words
