@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from conftest import tiny_config
 from gcdformer import PredictionTable, Run, UserError, load_run, train
 from gcdformer.cli import main
+from gcdformer.commands import training
 from gcdformer.evaluation import score
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.runs.checkpoint import checkpoint_steps
@@ -68,11 +71,19 @@ def test_the_last_certified_epoch_is_found(tmp_path: Path, old: bool) -> None:
         made_run(tmp_path / "none", True, old=old).epoch("certified")
 
 
+def test_a_training_ends_by_naming_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "questions", lambda run, found: [4, 6])  # there is no model to ask
+    for name, spoiled, named in (("run", (True, False, True), True), ("never", (True, True), False)):
+        console = Console(file=io.StringIO(), width=300)
+        training.tell(made_run(tmp_path / name, *spoiled), console, live=False, interrupted=False)
+        assert ("\nnote    epoch 2, with 6 correct GCD, was certified: " in console.file.getvalue()) == named
+
+
 def test_explain_names_it_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = made_run(tmp_path / "run", True, False, True)
     code, out, _ = run_cli(capsys, "explain", run.path)
     told = " ".join(out.split())
-    assert code == 0 and "not certified" in out and "epoch 2, with 6 correct GCD, was certified: gcdformer explain" in told
+    assert code == 0 and "not certified" in out and "epoch 2, with 6 correct GCD, was certified: " in told
     assert "--checkpoint certified" in told
     code, out, _ = run_cli(capsys, "explain", run.path, "--checkpoint", "certified")
     assert code == 0 and "epoch 2" in out and "was certified" not in out and "not certified" not in out

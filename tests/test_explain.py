@@ -187,6 +187,7 @@ def test_slow_work_shows_that_it_is_alive(words: list[str], trained: Run, capsys
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     """The model, or the stream, waits until something has been said."""
     said = threading.Event()
+    monkeypatch.delenv(progress.SWITCH)
     monkeypatch.setattr(progress, "FIRST", 0.0)
     speak = progress.PlainLines.say
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from gcdformer.commands.explain_page import show_checks, show_comparison, show_explanation, show_timeline
+from gcdformer.commands.hints import earlier_certificate
 from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE
@@ -19,8 +20,7 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, certified_epoch, explain_all_of_run, explain_run
-from gcdformer.runs.metrics import Line
+from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, explain_all_of_run, explain_run
 from gcdformer.runs.run import Run
 
 
@@ -70,14 +70,14 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
         epoch = first.epoch(checkpoint)
         found = explain_run(first, epoch)
         lines = first.metrics
-        earlier = None if found.certified else certified_epoch(first, epoch, lambda done: advance(done, len(lines)))
+        earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
     if args.exhaustive:
         found = explain_exhaustively(first, checkpoint, args)
     history = timeline(line for line in lines if line["epoch"] <= epoch)
     checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
     show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
-         note_earlier(first, lines[earlier - 1]) if earlier and not args.exhaustive else None)
+         None if args.exhaustive else earlier)
 
 
 def explain_csv(args: argparse.Namespace) -> int:
@@ -92,11 +92,6 @@ def explain_csv(args: argparse.Namespace) -> int:
         found = explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=30)
     show(args, found, str(args.predictions))
     return 0
-
-
-def note_earlier(run: Run, line: Line) -> str:
-    return (f"epoch {line['epoch']}, with {line['n_correct']} correct GCD, was certified: "
-            f"gcdformer explain {run.path} --checkpoint certified")
 
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,

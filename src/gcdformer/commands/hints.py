@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gcdformer.explanation import Explanation
+from gcdformer.runs.explain import Done, certified_epoch
 from gcdformer.runs.run import Run
 
 NAME = "gcdformer"
@@ -26,6 +27,15 @@ FACTORS = ((3, 4), (5, 7), (11, 8), (13, 17), (101, 103), (211, 207), (997, 1009
 def hint(*words: object) -> str:
     """A command of ours as this shell understands it."""
     return shlex.join([*program(), *map(str, words)])
+
+
+def earlier_certificate(run: Run, before: int, on_epoch: Done = lambda done: None) -> str | None:
+    """The last epoch before one that was certified, and how to see it."""
+    epoch = certified_epoch(run, before, on_epoch)
+    if epoch is None:
+        return None
+    return (f"epoch {epoch}, with {run.metrics[epoch - 1]['n_correct']} correct GCD, was certified: "
+            f"{hint('explain', run.path, '--checkpoint', 'certified')}")
 
 
 def program() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcdformer.commands.hints import hint, questions
+from gcdformer.commands.hints import earlier_certificate, hint, questions
 from gcdformer.commands.options import in_window, print_json
 from gcdformer.commands.progress import progress
 from gcdformer.config import Config
@@ -75,6 +75,8 @@ def tell(run: Run, console: Console, *, live: bool, interrupted: bool) -> None:
         if not live:
             console.print(prediction_grid(run.scores(), console.width))
         show_short(console, found, f"{run.path}, epoch {lines[-1]['epoch']}")
+        if not found.certified and (earlier := earlier_certificate(run, lines[-1]["epoch"])):
+            say(f"note    {earlier}")
         question = questions(run, found)
     else:
         console.print(f"accuracy {lines[-1]['accuracy']:.2f} %", highlight=False)
