@@ -11,7 +11,7 @@ import pytest
 
 from gcdformer import train
 from gcdformer.cli import main
-from gcdformer.commands.progress import PlainLines
+from gcdformer.commands.progress import SWITCH, PlainLines
 from gcdformer.experiments.paper import TABLES, Experiment
 from gcdformer.experiments.paper.benford import benford
 from gcdformer.experiments.paper.claims import claim_verdicts
@@ -140,6 +140,7 @@ def test_there_is_a_sign_of_life(words: list[str], tmp_path: Path, monkeypatch: 
                                  capsys: pytest.CaptureFixture[str]) -> None:
     """What may take long runs under a watch that says so on standard error."""
     began: list[str] = []
+    monkeypatch.delenv(SWITCH)
     monkeypatch.setattr(PlainLines, "watch", lambda lines: began.append(lines.label))
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *words, "--ledger", "none"]) == 0 and began
