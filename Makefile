@@ -32,10 +32,10 @@ compile: $(READY)
 	.venv/bin/gcdformer bench --seconds 0.01 --threads 1 --dim 32 > /dev/null
 	.venv/bin/gcdformer bench --seconds 0.01 --threads 1 --dim 64 > /dev/null
 
-# One thread per worker: two workers use two cores.
+# One thread per worker: two workers use two cores. With SEED=7 the tests come in a random order, the same for the same seed.
 test: $(READY)
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint compile
-	$(PYTEST) -n $(WORKERS) --dist worksteal
+	$(PYTEST) -n $(WORKERS) --dist worksteal $(if $(SEED),-p randomly --randomly-seed=$(SEED))
 
 # What one runs all day: lint, types, and the tests that start no process, browser or Ray.
 check: $(READY)

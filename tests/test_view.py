@@ -21,7 +21,7 @@ from gcdformer import train
 from gcdformer.config import Config
 from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.training import view as view_module
-from gcdformer.training.events import STEADY, Announcer
+from gcdformer.training.events import STEADY_SECONDS, Announcer
 from gcdformer.training.limits import limit_reached, seconds_left
 from gcdformer.training.view import LiveView, PlainView
 from test_training import StopAfter
@@ -82,40 +82,38 @@ def line(epoch: int, correct: list[int], close: list[int], seconds: float = 0.0)
             "accuracy": 50.0, "throughput": None}
 
 
-def said(*epochs: str) -> list[str]:
-    """What is said of 16 over epochs in which it is in D (+), nearly (~) or not at all (-)."""
+def said(epochs: str, seconds: float) -> list[str]:
+    """What is said of 16 over epochs, each of so many seconds, in which it is in D (+) or not (-)."""
     announcer = Announcer()
-    return [str(announcer.follow(line(n, [16] if mark == "+" else [], [16] if mark == "~" else [])))
-            for n, mark in enumerate(epochs)]
+    return [str(announcer.follow(line(n, [16] if mark == "+" else [], [], n * seconds))) for n, mark in enumerate(epochs)]
 
 
-LEARNED, LOST, BETWEEN = "learned 16", "lost 16", "being learned 16"
+LEARNED, LOST, WAVERS = "learned 16", "lost 16", "wavering 16"
 
 
-@pytest.mark.parametrize(("epochs", "lines"), [
-    ("-+++", ["", LEARNED, "", ""]),
-    ("+~+~+~+~+~", [LEARNED, BETWEEN, "", BETWEEN, "", BETWEEN, "", BETWEEN, "", BETWEEN]),
-    ("+~~~~", [LEARNED, BETWEEN, BETWEEN, LOST, ""]),
-    ("+-", [LEARNED, LOST]),
-    ("+-+-+-+-", [LEARNED, LOST, BETWEEN, "", BETWEEN, "", BETWEEN, ""]),
-    ("+-++++", [LEARNED, LOST, BETWEEN, BETWEEN, LEARNED, ""]),
+@pytest.mark.parametrize(("epochs", "seconds", "lines"), [
+    ("-+++", 40, ["", LEARNED, "", ""]),
+    ("+-+-+-+-", 40, [LEARNED, WAVERS, "", WAVERS, "", WAVERS, "", WAVERS]),
+    ("+----", 40, [LEARNED, WAVERS, WAVERS, LOST, ""]),
+    ("+---+++", 40, [LEARNED, WAVERS, WAVERS, LOST, WAVERS, WAVERS, LEARNED]),
+    ("+-----", 20, [LEARNED, WAVERS, WAVERS, WAVERS, LOST, ""]),
+    ("+---", 600, [LEARNED, WAVERS, WAVERS, LOST]),
 ])
-def test_a_k_that_wavers_is_not_learned_and_lost_in_turn(epochs: str, lines: list[str]) -> None:
-    assert said(*epochs) == lines
+def test_a_k_that_wavers_is_not_learned_and_lost_in_turn(epochs: str, seconds: float, lines: list[str]) -> None:
+    assert said(epochs, seconds) == lines
 
 
-@given(st.lists(st.sampled_from("+~-"), max_size=60))
-def test_what_is_announced_is_d_but_for_what_is_being_learned(epochs: list[str]) -> None:
-    """And any two changes of the same kind are three epochs apart."""
-    announcer, changes = Announcer(), {"learned": -STEADY, "lost": -STEADY}
-    for n, mark in enumerate(epochs):
-        correct = {16} if mark == "+" else set()
-        told = announcer.follow(line(n, sorted(correct), [16] if mark == "~" else []))
-        assert announcer.known ^ set(told.being_learned) == correct
-        for kind in changes:
-            if getattr(told, kind):
-                assert n - changes[kind] >= STEADY
-                changes[kind] = n
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 100)), max_size=60))
+def test_what_is_announced_is_d_but_for_what_wavers(epochs: list[tuple[bool, float]]) -> None:
+    """And from one announcement of a k to the next it is a minute at least."""
+    announcer, now, last = Announcer(), 0.0, -STEADY_SECONDS
+    for n, (known, seconds) in enumerate(epochs):
+        now += seconds
+        announced = announcer.follow(line(n, [16] if known else [], [], now))
+        assert announcer.known ^ set(announced.wavering) == ({16} if known else set())
+        if announced.learned or announced.lost:
+            assert now - last >= STEADY_SECONDS
+            last = now
 
 
 def limited(**limits: float) -> Config:
