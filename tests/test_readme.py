@@ -82,3 +82,21 @@ def test_files_it_names_are_there() -> None:
     folders = re.findall(r"^\| `(\w+)/`", README, re.MULTILINE)
     assert all((ROOT / "src" / "gcdformer" / folder).is_dir() for folder in folders) and len(folders) >= 7
     assert shutil.which("make")
+
+
+def test_the_demo_installs_only_what_it_needs(tmp_path: Path) -> None:
+    """And whatever is installed already is not installed again."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "scripts/setup"):
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def installs(target: str) -> list[str]:
+        done = subprocess.run(["make", "-n", target], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return re.findall(r"scripts/setup (\w+)", done.stdout)
+
+    assert installs("demo") == ["lab"] and installs("test") == ["all"]
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".ready-demo").touch()
+    assert installs("demo") == [] and installs("test") == ["all"]
+    (tmp_path / ".venv" / ".ready").touch()
+    assert installs("test") == []
