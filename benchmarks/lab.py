@@ -27,9 +27,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from gcdformer import PredictionTable
 from gcdformer.evaluation import score
-from gcdformer.experiments.presets import preset
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.lab.catalogue import EXAMPLE
+from gcdformer.presets import preset
 from gcdformer.runs.folder import RunFolder
 from gcdformer.training.loop import score_line
 

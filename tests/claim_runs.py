@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gcdformer.experiments.paper import Experiment
-from gcdformer.experiments.paper.claims import ALL, judge
-from gcdformer.experiments.paper.entry import Entry
 from gcdformer.explanation.sieve import components, products
+from gcdformer.paper import Experiment
+from gcdformer.paper.claims import ALL, judge
+from gcdformer.paper.entry import Entry
 from ledger_entries import ideal
 
 BASES = (10, 30, 1000)

@@ -6,11 +6,11 @@ import numpy as np
 
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
 from gcdformer.evaluation import PredictionTable
-from gcdformer.experiments.paper import Experiment
-from gcdformer.experiments.paper.entry import Entry, pack
-from gcdformer.experiments.presets import VERSIONS
 from gcdformer.explanation.sieve import largest_divisor
 from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.paper import Experiment
+from gcdformer.paper.entry import Entry, pack
+from gcdformer.presets import VERSIONS
 
 
 def ideal(experiment: Experiment, known: set[int], *, seed: int = 0, epoch_of: dict[int, int] | None = None) -> Entry:

@@ -10,18 +10,18 @@ import pytest
 
 from claim_runs import BASES, D10, D30, accurate, cut, grokked, verdict, with_facts
 from gcdformer.evaluation import PredictionTable
-from gcdformer.experiments.paper import Experiment, experiments
-from gcdformer.experiments.paper.base import MIXTURE_30
-from gcdformer.experiments.paper.benford import batch, benford, inverse
-from gcdformer.experiments.paper.claims import ALL, FEW, MOST, Verdict, judge
-from gcdformer.experiments.paper.entry import Entry, compress, pack
-from gcdformer.experiments.paper.grokking import GROKKED
-from gcdformer.experiments.paper.observations import digits_needed
-from gcdformer.experiments.paper.pairing import AT_THE_END, MOST_UNLIKE, Finding, Observation
-from gcdformer.experiments.paper.rational import fraction
-from gcdformer.experiments.paper.scaling import one_layer
-from gcdformer.experiments.paper.uniform import UNI10, UNI10_EPOCHS, UNI_10, UNI_1000
 from gcdformer.explanation.sieve import products
+from gcdformer.paper import Experiment, experiments
+from gcdformer.paper.claims import ALL, FEW, MOST, Verdict, judge
+from gcdformer.paper.entry import Entry, compress, pack
+from gcdformer.paper.observations import digits_needed
+from gcdformer.paper.pairing import AT_THE_END, MOST_UNLIKE, Finding, Observation
+from gcdformer.paper.tables.base import MIXTURE_30
+from gcdformer.paper.tables.benford import batch, benford, inverse
+from gcdformer.paper.tables.grokking import GROKKED
+from gcdformer.paper.tables.rational import fraction
+from gcdformer.paper.tables.scaling import one_layer
+from gcdformer.paper.tables.uniform import UNI10, UNI10_EPOCHS, UNI_10, UNI_1000
 from ledger_entries import ideal
 
 

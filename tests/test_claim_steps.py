@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from claim_runs import D30, POWERS, cut, in_steps, verdict, with_facts
-from gcdformer.experiments.paper import Experiment
-from gcdformer.experiments.paper.claims import ALL, FEW, MOST, judge
-from gcdformer.experiments.paper.steps import follow_by_chance, products_follow
 from gcdformer.explanation.sieve import components
 from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.paper import Experiment
+from gcdformer.paper.claims import ALL, FEW, MOST, judge
+from gcdformer.paper.steps import follow_by_chance, products_follow
 from ledger_entries import ideal
 
 

@@ -12,15 +12,15 @@ import pytest
 from claim_runs import BASES, D10, cut, grokked, in_steps, verdict, with_facts
 from conftest import ROOT, gcdformer
 from gcdformer.cli import main
-from gcdformer.experiments.paper import CLAIM_EPOCHS, Experiment, experiments
-from gcdformer.experiments.paper.base import MIXTURE_30
-from gcdformer.experiments.paper.benford import benford
-from gcdformer.experiments.paper.claims import ALL, PAIRS_NEEDED, claim_verdicts, claims_table, judge
-from gcdformer.experiments.paper.contrasts import PAIRS
-from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.paper.page import claims_section, render
-from gcdformer.experiments.paper.pairing import MOST_UNLIKE, pair_runs
+from gcdformer.paper import CLAIM_EPOCHS, Experiment, experiments
+from gcdformer.paper.claims import ALL, PAIRS_NEEDED, claim_verdicts, claims_table, judge
+from gcdformer.paper.contrasts import PAIRS
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.page import claims_section, render
+from gcdformer.paper.pairing import MOST_UNLIKE, pair_runs
+from gcdformer.paper.tables.base import MIXTURE_30
+from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
 
 SMALL = ["--epoch-size", "512", "--test-size", "200", "--max-epochs", "1", "--engine", "autograd", "--quiet"]

@@ -12,7 +12,7 @@ import torch
 from conftest import tiny_config
 from gcdformer import Config, Problem, UserError, preset, train
 from gcdformer.config import config_leaves
-from gcdformer.experiments.presets import PRESETS
+from gcdformer.presets import PRESETS
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 
 # A changed value for each leaf, with the others it needs. The run it gives must differ from the one without it.

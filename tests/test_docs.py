@@ -16,7 +16,7 @@ import pytest
 
 from conftest import ROOT
 from gcdformer.cli import VERBS, build_parsers, main
-from gcdformer.experiments.paper import TABLES
+from gcdformer.paper import TABLES
 
 pytestmark = pytest.mark.processes
 

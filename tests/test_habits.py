@@ -20,8 +20,8 @@ from gcdformer import Run, train
 from gcdformer.cli import VERBS, main
 from gcdformer.commands.options import in_window, run_path
 from gcdformer.commands.sweep import board_for
-from gcdformer.experiments.board import Board
-from gcdformer.experiments.sweep import expand, read_sweep
+from gcdformer.sweeps.board import Board
+from gcdformer.sweeps.sweep import expand, read_sweep
 from test_view import in_terminal
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from gcdformer.experiments.paper import TABLES
-from gcdformer.experiments.paper.claims import ALL
 from gcdformer.lab.kept import Once
 from gcdformer.lab.paper import PAGE
+from gcdformer.paper import TABLES
+from gcdformer.paper.claims import ALL
 
 
 def test_claims_tables_and_figures_are_there() -> None:

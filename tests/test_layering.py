@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gcdformer"
-LAYERS = ["version", "errors", "config", "numbers", "tasks", "data", "models", "evaluation", "explanation", "runs",
-          "training", "experiments", "report", "lab", "commands", "cli"]
+LAYERS = ["version", "errors", "config", "presets", "numbers", "tasks", "data", "models", "evaluation", "explanation",
+          "runs", "training", "sweeps", "paper", "report", "lab", "commands", "cli"]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in LAYERS)
 
 
@@ -45,7 +45,7 @@ def test_imports_come_from_above(path: Path) -> None:
 @pytest.mark.parametrize("module", ["gcdformer", "gcdformer.cli", "gcdformer.config", "gcdformer.data.files",
                                     "gcdformer.data.testsets", "gcdformer.evaluation", "gcdformer.runs.run",
                                     "gcdformer.runs.folder", "gcdformer.numbers.theory", "gcdformer.lab.server",
-                                    "gcdformer.lab.export", "gcdformer.experiments.paper.compare"])
+                                    "gcdformer.lab.export", "gcdformer.paper.compare"])
 def test_imports_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,14 +9,14 @@ import pytest
 from conftest import ROOT
 from gcdformer.data import Problem
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import TABLES, Cell, Table, experiments, find_table
-from gcdformer.experiments.paper.base import BASE_GCD
-from gcdformer.experiments.paper.computed import compute
-from gcdformer.experiments.paper.grokking import GROKKED
-from gcdformer.experiments.paper.uniform import UNI10_CLASSES
-from gcdformer.experiments.presets import preset
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.numbers import theory
+from gcdformer.paper import TABLES, Cell, Table, experiments, find_table
+from gcdformer.paper.computed import compute
+from gcdformer.paper.tables.base import BASE_GCD
+from gcdformer.paper.tables.grokking import GROKKED
+from gcdformer.paper.tables.uniform import UNI10_CLASSES
+from gcdformer.presets import preset
 
 # rows, columns, published cells, as counted in the paper
 SHAPES = {

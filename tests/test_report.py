@@ -13,9 +13,9 @@ from conftest import tiny_config
 from gcdformer import PredictionTable, Run, load_run, train
 from gcdformer.cli import main
 from gcdformer.evaluation import score
-from gcdformer.experiments.presets import preset, repeat_command
 from gcdformer.explanation import explain_tables
 from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.presets import preset, repeat_command
 from gcdformer.report.page import write_report
 from gcdformer.runs.folder import RunFolder
 from gcdformer.training.loop import score_line

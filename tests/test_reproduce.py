@@ -16,20 +16,20 @@ from conftest import ROOT
 from gcdformer import DamagedFile, Run, UserError, train
 from gcdformer.cli import build_parser
 from gcdformer.commands.options import config_from
-from gcdformer.experiments.paper import TABLES, Experiment, Note, experiments
-from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
-from gcdformer.experiments.paper.entry import Entry, entry_of, read_entry, unpack
-from gcdformer.experiments.paper.grokking import TWO_SET
-from gcdformer.experiments.paper.ledger import changes, choose, is_current, ledger_entries, served
-from gcdformer.experiments.paper.page import in_groups, reasons, render, run_lines, table_section
-from gcdformer.experiments.paper.table import REASONS
-from gcdformer.experiments.plan import Planned
-from gcdformer.experiments.presets import VERSIONS, preset
-from gcdformer.experiments.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
 from gcdformer.lab.paper import cell_row
+from gcdformer.paper import TABLES, Experiment, Note, experiments
+from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
+from gcdformer.paper.entry import Entry, entry_of, read_entry, unpack
+from gcdformer.paper.ledger import changes, choose, is_current, ledger_entries, served
+from gcdformer.paper.page import in_groups, reasons, render, run_lines, table_section
+from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
+from gcdformer.paper.table import REASONS
+from gcdformer.paper.tables.grokking import TWO_SET
+from gcdformer.presets import VERSIONS, preset
+from gcdformer.sweeps.plan import Planned
 from ledger_entries import ideal
 
 SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)

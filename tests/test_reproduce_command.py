@@ -10,14 +10,14 @@ import pytest
 
 from conftest import gcdformer
 from gcdformer.cli import main
-from gcdformer.experiments.paper import TABLES, Experiment
-from gcdformer.experiments.paper.benford import benford
-from gcdformer.experiments.paper.compare import run_facts
-from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.grokking import TWO_SET
-from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.paper.page import run_lines
 from gcdformer.explanation.sieve import products
+from gcdformer.paper import TABLES, Experiment
+from gcdformer.paper.compare import run_facts
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.page import run_lines
+from gcdformer.paper.tables.benford import benford
+from gcdformer.paper.tables.grokking import TWO_SET
 from ledger_entries import ideal
 
 SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]

@@ -12,13 +12,13 @@ import pytest
 from gcdformer import train
 from gcdformer.cli import main
 from gcdformer.commands.progress import SWITCH, PlainLines
-from gcdformer.experiments.paper import TABLES, Experiment
-from gcdformer.experiments.paper.benford import benford
-from gcdformer.experiments.paper.claims import claim_verdicts
-from gcdformer.experiments.paper.entry import Entry
-from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.reproduce import MARK, MEASURED, RECORDED
 from gcdformer.explanation.sieve import products
+from gcdformer.paper import TABLES, Experiment
+from gcdformer.paper.claims import claim_verdicts
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.reproduce import MARK, MEASURED, RECORDED
+from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
 
 Reproduce = Callable[..., str]

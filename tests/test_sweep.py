@@ -18,15 +18,15 @@ from conftest import tiny_config
 from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.commands.sweep import exit_code
-from gcdformer.experiments.engine import lost, settle
-from gcdformer.experiments.estimate import wall_seconds
-from gcdformer.experiments.local import LocalEngine
-from gcdformer.experiments.on_ray import places
-from gcdformer.experiments.plan import HIDDEN, note_start, plan, write_record
-from gcdformer.experiments.sweep import Needs, SweepFile, expand, read_sweep
-from gcdformer.experiments.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
+from gcdformer.sweeps.estimate import wall_seconds
+from gcdformer.sweeps.launcher import lost, settle
+from gcdformer.sweeps.local import LocalLauncher
+from gcdformer.sweeps.on_ray import places
+from gcdformer.sweeps.plan import HIDDEN, note_start, plan, write_record
+from gcdformer.sweeps.sweep import Needs, SweepFile, expand, read_sweep
+from gcdformer.sweeps.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from leftovers import is_running
 from sweeps import Gate, fingerprint, finish, left_running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
 
@@ -100,21 +100,21 @@ def test_a_trial_sees_gpus_that_were_given_to_the_sweep_and_no_others(monkeypatc
     """This machine may have none: what CUDA would say is put in its place."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr("gcdformer.experiments.local.available_cores", lambda: 8)
+    monkeypatch.setattr("gcdformer.sweeps.local.available_cores", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5a, 7")
 
     def seen(needs: Needs, jobs: int | None = None) -> list[str]:
-        engine = LocalEngine(needs, jobs)
+        engine = LocalLauncher(needs, jobs)
         return [engine.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(engine.slots)]
 
     assert seen(Needs(gpus=1)) == ["3", "GPU-5a", "7"] and seen(Needs(gpus=2)) == ["3,GPU-5a"]
     assert seen(Needs(gpus=0.5)) == ["3", "3", "GPU-5a", "GPU-5a", "7", "7"]
     assert seen(Needs(cpus=8, gpus=1)) == ["3"] and seen(Needs(gpus=1), jobs=4) == ["3", "GPU-5a", "7", "3"]
     with pytest.raises(UserError, match=r"needs\.gpus: a trial asks for 4 GPUs, this machine has 3"):
-        LocalEngine(Needs(gpus=4), 1)
+        LocalLauncher(Needs(gpus=4), 1)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert seen(Needs(gpus=1)) == ["0", "1", "2"]
-    assert LocalEngine(Needs(), 1).environment(0).get("CUDA_VISIBLE_DEVICES") is None
+    assert LocalLauncher(Needs(), 1).environment(0).get("CUDA_VISIBLE_DEVICES") is None
 
 
 def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from gcdformer.data import Problem, Stream
     from gcdformer.errors import DamagedFile, UserError
     from gcdformer.evaluation import UNREADABLE, PredictionTable, Scores
-    from gcdformer.experiments.paper.compare import reproduction_tables
-    from gcdformer.experiments.presets import preset
     from gcdformer.explanation import Explanation
     from gcdformer.models.hooks import patched, run_with_cache
+    from gcdformer.paper.compare import reproduction_tables
+    from gcdformer.presets import preset
     from gcdformer.runs.explain import explain
     from gcdformer.runs.exported import load_exported
     from gcdformer.runs.run import Run, load_run
@@ -48,8 +48,8 @@ _HOMES = {
     "load_exported": "gcdformer.runs.exported",
     "load_run": "gcdformer.runs.run",
     "patched": "gcdformer.models.hooks",
-    "preset": "gcdformer.experiments.presets",
-    "reproduction_tables": "gcdformer.experiments.paper.compare",
+    "preset": "gcdformer.presets",
+    "reproduction_tables": "gcdformer.paper.compare",
     "run_with_cache": "gcdformer.models.hooks",
     "train": "gcdformer.training.api",
 }

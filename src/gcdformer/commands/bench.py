@@ -8,7 +8,7 @@ from pathlib import Path
 from gcdformer.commands.options import add_config_flags, add_json, add_quiet, config_from, given, number, print_json
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError
-from gcdformer.experiments.presets import fast
+from gcdformer.presets import fast
 
 DEFAULTS = fast().replace(base=1000, operands="uniform", outcomes="natural", optimizer="adam", schedule="constant",
                           warmup=20)

@@ -43,8 +43,8 @@ def complete_values(action: argparse.Action) -> None:
     """What the parser does not know: presets, tables and tasks by name, folders and files by their place."""
     import shtab
 
-    from gcdformer.experiments.paper import CLAIMS, TABLES
-    from gcdformer.experiments.presets import PRESETS
+    from gcdformer.paper import CLAIMS, TABLES
+    from gcdformer.presets import PRESETS
     from gcdformer.tasks.registry import TASKS
     names: dict[str, Iterable[str]] = {"preset": PRESETS, "table": [*TABLES, CLAIMS], "config.task": TASKS}
     metavar = str(action.metavar)

@@ -16,9 +16,9 @@ from typing import Any
 
 from gcdformer.config import Config, config_leaves, parse_toml
 from gcdformer.errors import UserError
-from gcdformer.experiments.sweep import BOTH_SIDES, SECTION, leaf_name
 from gcdformer.runs.files import sha256
 from gcdformer.runs.folder import HEADER
+from gcdformer.sweeps.sweep import BOTH_SIDES, SECTION, leaf_name
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gcdformer.commands.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.commands.train import load_training
-from gcdformer.experiments.presets import demo
+from gcdformer.presets import demo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gcdformer.config import Config, Leaf, config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.presets import PRESETS, preset
+from gcdformer.presets import PRESETS, preset
 from gcdformer.tasks.trust import require_trusted, trust_task
 
 if TYPE_CHECKING:

@@ -25,14 +25,14 @@ from gcdformer.commands.options import (
 from gcdformer.commands.progress import progress
 from gcdformer.config import config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
-from gcdformer.experiments.paper.table import REASONS, Experiment, Note, Table
-from gcdformer.experiments.presets import VERSIONS, preset
+from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
+from gcdformer.paper.table import REASONS, Experiment, Note, Table
+from gcdformer.presets import VERSIONS, preset
 
 if TYPE_CHECKING:
-    from gcdformer.experiments.paper.entry import Entry
-    from gcdformer.experiments.plan import Planned
-    from gcdformer.experiments.reproduce import Recipe
+    from gcdformer.paper.entry import Entry
+    from gcdformer.paper.reproduce import Recipe
+    from gcdformer.sweeps.plan import Planned
 
 FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
                               and leaf.name not in ("seed", "init_from", "horizon"))]
@@ -166,7 +166,7 @@ def chosen_experiments(args: argparse.Namespace, table: Table) -> list[Experimen
 
 def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], Recipe]:
     """The runs that the table needs, and how each stands."""
-    from gcdformer.experiments.reproduce import Recipe, make_plan, make_trials
+    from gcdformer.paper.reproduce import Recipe, make_plan, make_trials
     name = args.preset or "fast"
     minutes = args.minutes if args.minutes or args.max_epochs else preset(name).limits.max_minutes
     recipe = Recipe(name, minutes, args.max_epochs, given(args))
@@ -176,17 +176,17 @@ def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], R
 
 def known_entries(args: argparse.Namespace) -> list[Entry]:
     """The ledger, and the runs under --out; of a run that is in both what was recorded, unless it was trained again."""
-    from gcdformer.experiments.paper.ledger import ledger_entries
+    from gcdformer.paper.ledger import ledger_entries
     found = {entry.name: entry for entry in ledger_entries(args.ledger)}
     if args.out.is_dir():
-        from gcdformer.experiments.reproduce import finished_runs
+        from gcdformer.paper.reproduce import finished_runs
         found |= {entry.name: entry for entry in finished_runs(args.out) if args.again or entry.name not in found}
     return list(found.values())
 
 
 def show_table(args: argparse.Namespace, table: Table) -> None:
     from gcdformer.commands.reproduce_view import tell_table
-    from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+    from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
     with progress("comparing with the paper", quiet=args.quiet):
         entries = known_entries(args)
         tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset,
@@ -215,8 +215,8 @@ def write_extras(args: argparse.Namespace, tables: list[dict[str, Any]], used: l
 
 def list_tables(args: argparse.Namespace) -> int:
     from gcdformer.commands.reproduce_view import tell_counts
-    from gcdformer.experiments.paper.claims import claim_verdicts
-    from gcdformer.experiments.paper.compare import count_tables, reproduction_tables, run_facts
+    from gcdformer.paper.claims import claim_verdicts
+    from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
     with progress("comparing with the paper", quiet=args.quiet):
         entries = known_entries(args)
         claims = claim_verdicts(entries, preset=args.preset)
@@ -224,7 +224,7 @@ def list_tables(args: argparse.Namespace) -> int:
         if args.html or args.figures:
             write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries], claims)
         if args.markdown:
-            from gcdformer.experiments.paper.page import render
+            from gcdformer.paper.page import render
             page = render(entries)
     if args.markdown:
         print(page)
@@ -238,9 +238,9 @@ def list_tables(args: argparse.Namespace) -> int:
 
 def keep_ledger(args: argparse.Namespace) -> int:
     """Record runs, then render the page."""
-    from gcdformer.experiments.paper.ledger import ledger_entries, ledger_folder
+    from gcdformer.paper.ledger import ledger_entries, ledger_folder
     if args.record:
-        from gcdformer.experiments.reproduce import measure_run
+        from gcdformer.paper.reproduce import measure_run
         why = parse_why(args.why)
         folder = args.ledger or ledger_folder()
         for path in args.record:
@@ -249,7 +249,7 @@ def keep_ledger(args: argparse.Namespace) -> int:
             written = entry.write(folder)
             print(f"recorded {written} ({written.stat().st_size / 1000:.1f} KB): {', '.join(entry.experiments)}")
     if args.render:
-        from gcdformer.experiments.paper.page import render
+        from gcdformer.paper.page import render
         from gcdformer.runs.files import replace_file
         with progress("comparing with the paper", quiet=args.quiet):
             page = render(ledger_entries(args.ledger))

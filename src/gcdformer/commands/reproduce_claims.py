@@ -8,10 +8,10 @@ from gcdformer.commands.options import print_json
 from gcdformer.commands.progress import progress
 from gcdformer.commands.reproduce import chosen_bases, known_entries, write_extras
 from gcdformer.commands.reproduce_view import tell_claims
-from gcdformer.experiments.paper import CLAIM_EPOCHS
-from gcdformer.experiments.paper.claims import Claim, claim_verdicts, claims_table, find_claims
-from gcdformer.experiments.paper.compare import run_facts
-from gcdformer.experiments.paper.table import Table
+from gcdformer.paper import CLAIM_EPOCHS
+from gcdformer.paper.claims import Claim, claim_verdicts, claims_table, find_claims
+from gcdformer.paper.compare import run_facts
+from gcdformer.paper.table import Table
 
 
 def chosen_claims(args: argparse.Namespace) -> list[Claim]:

@@ -10,12 +10,9 @@ from gcdformer.commands.options import print_json
 from gcdformer.commands.reproduce import known_entries
 from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
 from gcdformer.config import Config
-from gcdformer.experiments.paper.compare import count_of, open_experiments
-from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.paper.table import Table
-from gcdformer.experiments.plan import Planned
-from gcdformer.experiments.presets import repeat_command
-from gcdformer.experiments.reproduce import (
+from gcdformer.paper.compare import count_of, open_experiments
+from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.reproduce import (
     MEASURED,
     ONE_THREAD,
     RECORDED,
@@ -25,6 +22,9 @@ from gcdformer.experiments.reproduce import (
     mark_recorded,
     to_train,
 )
+from gcdformer.paper.table import Table
+from gcdformer.presets import repeat_command
+from gcdformer.sweeps.plan import Planned
 
 
 def find_measured(args: argparse.Namespace, table: Table, planned: list[Planned], recipe: Recipe, *, exactly: bool) -> None:
@@ -86,14 +86,14 @@ def duration(seconds: float) -> str:
 
 
 def slots(args: argparse.Namespace) -> int:
-    from gcdformer.experiments.local import slots_here
+    from gcdformer.sweeps.local import slots_here
     return int(args.jobs or slots_here(ONE_THREAD))
 
 
 def wall_time(args: argparse.Namespace, todo: list[Planned]) -> float | None:
     """Seconds that all runs take here, if minutes tell it. Of epochs the speed would have to be measured, which takes
     minutes for the wide models of some tables: then it is not known."""
-    from gcdformer.experiments.estimate import estimate, needs_speed, wall_seconds
+    from gcdformer.sweeps.estimate import estimate, needs_speed, wall_seconds
     if any(needs_speed(one.config) for one in todo):
         return None
     found = [value for value in estimate(todo).values() if value is not None]
@@ -108,12 +108,12 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
         print(work(args, planned), file=sys.stderr if how.json else sys.stdout, flush=True)
     if not missing:
         return 0
-    from gcdformer.experiments.engine import run_trials
-    from gcdformer.experiments.local import LocalEngine
+    from gcdformer.sweeps.launcher import run_trials
+    from gcdformer.sweeps.local import LocalLauncher
     from gcdformer.training.signals import StopRequest
     here = [one for one in planned if one.status not in (RECORDED, MEASURED)]
     mark(missing, recipe)
-    with StopRequest() as stop, LocalEngine(ONE_THREAD, args.jobs) as engine:
+    with StopRequest() as stop, LocalLauncher(ONE_THREAD, args.jobs) as engine:
         run_trials(here, engine, board_for(how, here, engine.slots), stop)
         interrupted = bool(stop)
     for one in here:

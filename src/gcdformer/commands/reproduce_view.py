@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gcdformer.experiments.paper import CLAIMS
-from gcdformer.experiments.paper.compare import count_of
-from gcdformer.experiments.paper.page import (
+from gcdformer.paper import CLAIMS
+from gcdformer.paper.compare import count_of
+from gcdformer.paper.page import (
     alike_line,
     claims_section,
     curve_line,

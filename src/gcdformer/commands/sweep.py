@@ -15,12 +15,12 @@ from gcdformer.commands.hints import hint
 from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError, one_line
-from gcdformer.experiments.sweep import SweepFile, expand, read_sweep
+from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:
-    from gcdformer.experiments.board import Board
-    from gcdformer.experiments.engine import Engine
-    from gcdformer.experiments.plan import Planned
+    from gcdformer.sweeps.board import Board
+    from gcdformer.sweeps.launcher import Launcher
+    from gcdformer.sweeps.plan import Planned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     index, count = args.part
     with progress("looking which trials are missing", quiet=args.quiet):
         trials = expand(sweep, str(args.file))
-        from gcdformer.experiments.plan import plan
+        from gcdformer.sweeps.plan import plan
         planned = plan(trials[index::count], args.out, retry=args.retry, beside=trials)
     if args.dry_run:
         return show_plan(args, sweep, planned)
@@ -82,8 +82,8 @@ def part(text: str) -> tuple[int, int]:
 def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
     """The trials, how they stand, and how long each will take here."""
     with progress("measuring the speed of this machine", quiet=args.quiet):
-        from gcdformer.experiments.estimate import estimate, wall_seconds
-        from gcdformer.experiments.local import slots_here
+        from gcdformer.sweeps.estimate import estimate, wall_seconds
+        from gcdformer.sweeps.local import slots_here
         from gcdformer.training.view import clock
         slots = args.jobs or slots_here(sweep.needs)
         seconds = estimate(planned)
@@ -107,19 +107,19 @@ def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]
 
 
 def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
-    from gcdformer.experiments.engine import run_trials
+    from gcdformer.sweeps.launcher import run_trials
     from gcdformer.training.signals import StopRequest
     if any(not one.over for one in planned):
         args.out.mkdir(parents=True, exist_ok=True)
         with StopRequest() as stop:
             if args.asha:
-                from gcdformer.experiments.asha import run_with_asha
+                from gcdformer.sweeps.asha import run_with_asha
                 run_with_asha(planned, board_for(args, planned, 1), stop, address=args.address,
                               grace=args.asha_grace or 1, reduction=args.asha_reduction or 4, retries=args.retries)
             else:
-                with build_engine(args, sweep) as engine:
-                    board = board_for(args, planned, engine.at_once(sweep.needs))
-                    run_trials(planned, engine, board, stop, args.retries)
+                with build_launcher(args, sweep) as launcher:
+                    board = board_for(args, planned, launcher.at_once(sweep.needs))
+                    run_trials(planned, launcher, board, stop, args.retries)
             interrupted = bool(stop)
     else:
         interrupted = False
@@ -127,16 +127,16 @@ def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planne
     return exit_code(planned, interrupted)
 
 
-def build_engine(args: argparse.Namespace, sweep: SweepFile) -> Engine:
+def build_launcher(args: argparse.Namespace, sweep: SweepFile) -> Launcher:
     if args.engine == "ray":
-        from gcdformer.experiments.on_ray import RayEngine
-        return RayEngine(args.address)
-    from gcdformer.experiments.local import LocalEngine
-    return LocalEngine(sweep.needs, args.jobs)
+        from gcdformer.sweeps.on_ray import RayLauncher
+        return RayLauncher(args.address)
+    from gcdformer.sweeps.local import LocalLauncher
+    return LocalLauncher(sweep.needs, args.jobs)
 
 
 def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> Board:
-    from gcdformer.experiments.board import Board, LiveBoard, PlainBoard
+    from gcdformer.sweeps.board import Board, LiveBoard, PlainBoard
     console = Console(highlight=False)
     if args.quiet:
         return Board(planned, slots)

@@ -21,8 +21,8 @@ from gcdformer.commands.options import (
 from gcdformer.commands.progress import progress
 from gcdformer.config import Config, config_leaves
 from gcdformer.errors import UserError
-from gcdformer.experiments.sweep import plain
 from gcdformer.runs.folder import RunFolder
+from gcdformer.sweeps.sweep import plain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

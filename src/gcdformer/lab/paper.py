@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gcdformer.experiments.paper.claims import claim_verdicts
-from gcdformer.experiments.paper.compare import count_tables, reproduction_tables
-from gcdformer.experiments.paper.ledger import ledger_entries
-from gcdformer.experiments.paper.page import evidence_lines, text
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.lab.kept import Once
+from gcdformer.paper.claims import claim_verdicts
+from gcdformer.paper.compare import count_tables, reproduction_tables
+from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.page import evidence_lines, text
 
 COLUMNS = ("epoch", "examples", "loss", "accuracy", "n_correct")
 """What is drawn of a learning curve."""

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from gcdformer.config import LARGEST_BASE, OperandLaw, OutcomeLaw, Section
 from gcdformer.errors import UserError
-from gcdformer.experiments.presets import demo
+from gcdformer.presets import demo
 from gcdformer.training.signals import EXIT_INTERRUPTED
 
 LONGEST_MINUTES = 60

@@ -7,7 +7,6 @@ from typing import Any
 from gcdformer.config import TESTED_GCDS
 from gcdformer.errors import UserError
 from gcdformer.evaluation.table import PredictionTable
-from gcdformer.experiments.presets import repeat_command
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.rules import mode, readable
 from gcdformer.explanation.sieve import components, prime_power
@@ -16,6 +15,7 @@ from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_
 from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
+from gcdformer.presets import repeat_command
 from gcdformer.runs.checkpoint_names import checkpoint_steps
 from gcdformer.runs.explain import tested_maximum
 from gcdformer.runs.folder import RunFolder, best_line

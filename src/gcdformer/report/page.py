@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.errors import UserError
-from gcdformer.experiments.presets import repeat_command
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.html import certificate_sections, header
 from gcdformer.explanation.timeline import Timeline, compare, timeline
+from gcdformer.presets import repeat_command
 from gcdformer.report import figures
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import best_line

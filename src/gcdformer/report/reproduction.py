@@ -9,8 +9,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from gcdformer.experiments.paper.page import RUNS_HEAD, alike_line, budget, effort, evidence_lines, reasons, text
 from gcdformer.explanation.timeline import timeline
+from gcdformer.paper.page import RUNS_HEAD, alike_line, budget, effort, evidence_lines, reasons, text
 from gcdformer.report import figures
 from gcdformer.report.page import write_page
 

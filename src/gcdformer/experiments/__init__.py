@@ -1,1 +1,0 @@
-"""Presets and, later, the paper's tables and sweeps."""

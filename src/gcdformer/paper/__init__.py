@@ -1,0 +1,57 @@
+"""The paper's tables as data: what was published, and the run that measures it again. Facts only."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from gcdformer.errors import UserError
+from gcdformer.paper.table import Cell, Experiment, Measure, Note, Table
+from gcdformer.paper.tables import base, benford, grokking, predictions, rational, scaling, uniform
+
+__all__ = ["CLAIMS", "CLAIM_EPOCHS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
+
+CLAIMS = "claims"
+"""Stands in the place of a table's name for the claims of the paper."""
+CLAIM_EPOCHS = 10
+"""Budget of a run that decides claims: epochs and not minutes, so that both runs of a pair see the same examples."""
+MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
+TABLES: dict[str, Table] = {table.name: table for table in sorted(
+    (table for module in MODULES for table in module.TABLES), key=lambda table: (table.is_figure, table.number))}
+"""The tables of the paper by name, in its order; then its figures."""
+NUMBERED = re.compile(r"(?:(tab|fig)[a-z]*[ .:_-]*)?([0-9]{1,6})", re.IGNORECASE)
+
+
+def find_table(name: str) -> Table:
+    """A table by its name, by the paper's label, or by its number there: 2 or `Table 2`, `Figure 1`."""
+    numbered = NUMBERED.fullmatch(name.strip())
+    if numbered:
+        return find_number((numbered[1] or "").lower() == "fig", int(numbered[2]))
+    plain = name.removeprefix("tab:").removeprefix("fig:")
+    labelled = [table.name for table in TABLES.values() if table.label.partition(":")[2] == plain]
+    if len(labelled) > 1:
+        numbers = " or ".join(TABLES[one].in_paper for one in labelled)
+        raise UserError(f"'{name}' is the label of {' and of '.join(labelled)}: name one of them, or say {numbers}")
+    if plain not in TABLES:
+        raise UserError(f"unknown table '{name}': the tables are {', '.join(TABLES)}; or a number ({ranges()}); or {CLAIMS}")
+    return TABLES[plain]
+
+
+def find_number(figure: bool, number: int) -> Table:
+    """The table, or the figure, that has this number in the paper."""
+    for table in TABLES.values():
+        if (table.is_figure, table.number) == (figure, number):
+            return table
+    raise UserError(f"the paper has no {'Figure' if figure else 'Table'} {number}: it has {ranges()}")
+
+
+def ranges() -> str:
+    """Which numbers there are."""
+    last = [max(table.number for table in TABLES.values() if table.is_figure == figure) for figure in (False, True)]
+    return f"Table 1 to {last[0]} and Figure 1 to {last[1]}"
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Every experiment of every table, by name."""
+    return {one.name: one for table in TABLES.values() for one in table.experiments()}

@@ -1,0 +1,213 @@
+"""What a run, or a fair pair of runs, says about each of the paper's claims: pure functions of entries of the ledger.
+
+Each returns a `Finding`: how often of how many times it was as claimed, how many of these were ties, and the figures in
+words; none of none where the claim could not have failed. Which runs are asked, and what share makes a claim hold, is in
+`claims`.
+"""
+
+from __future__ import annotations
+
+from gcdformer.explanation.sieve import prime_power
+from gcdformer.numbers.theory import base_limit_accuracy, limit_accuracy, prime_factors
+from gcdformer.paper.compare import count_of, millions
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.pairing import Finding, common, value_at
+from gcdformer.paper.table import PAPER_EPOCH
+
+SIZE_POINTS = 2.0
+"""Points of accuracy between two sizes that hardly matter: what ours may differ from the paper's; the published tables
+have up to 1.4 (base 10 and base 30)."""
+ALWAYS_ONE = limit_accuracy({1})
+"""Accuracy of answering 1 always: 60.8."""
+HALF = 0.5
+"""Share of what the rules gain over answering 1 that the better of two models has to have for their likeness to tell."""
+BATCH_GCDS = 5
+"""Correct GCD between two batch sizes that hardly matter: the largest difference that is published (bases 210 and 2401)."""
+ENOUGH_GCDS = 2 * BATCH_GCDS
+"""Correct GCD that the better of two runs has to exceed, so that they could differ by more than that."""
+SPLIT_GCDS = 3
+"""Of 100 k, how many more must be split between predictions; the rules, too, may fail for three where they hold."""
+LEARNED, NOT_LEARNED = 90.0, 10.0
+"""Percent of right answers: a task is learned as a GCD is, at nine tenths, and not learned at one tenth. Guessing the
+outcome of a comparison gives 50."""
+VISIBLE_DIGITS = 2
+STABLE, CHANGING, GROWN = 0.9, 0.1, 0.5
+"""From one evaluation to the next nine tenths of the classes stay, while at least a tenth of those that stay is predicted
+by another element; counted since half of the final number of classes was there: classes have to be learned first."""
+LEAST_CLASSES = 4
+"""Fewer classes at the end do not tell: a single one always stays. Base 10 has eight among the first 20 k."""
+LARGEST = 100
+
+
+def sooner(slow: Entry, fast: Entry) -> Finding:
+    """Steps that the second run reached in fewer examples; in as many is a tie. Numbers of correct GCD that came together in
+    both runs are one step: they are not learned one by one. What both knew when they were first evaluated does not tell."""
+    end = common(slow, fast)
+    best = max(value for entry in (slow, fast) for value, examples in points(entry) if examples <= end)
+    steps: dict[tuple[int | None, int | None], list[int]] = {}
+    for count in range(1, best + 1):
+        steps.setdefault((reached(slow, count, end), reached(fast, count, end)), []).append(count)
+    steps.pop((points(slow)[0][1], points(fast)[0][1]), None)
+    told = [f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} correct GCD after "
+            f"{in_millions(second)} against {in_millions(first)}" for (first, second), counts in steps.items()]
+    held = sum(second is not None and (first is None or second < first) for first, second in steps)
+    last = [value_at(entry, "n_correct", end) for entry in (fast, slow)]
+    return Finding(held, len(steps), "; ".join([*told, f"{last[0]} against {last[1]} after {millions(end)}"]),
+                   ties=sum(first == second for first, second in steps))
+
+
+def in_millions(examples: int | None) -> str:
+    return "never" if examples is None else f"{examples / 1e6:.1f} M"
+
+
+def points(entry: Entry) -> list[tuple[int, int]]:
+    """(correct GCD, examples) of every evaluation."""
+    curve = entry.facts["curve"]
+    return list(zip(curve["n_correct"], curve["examples"], strict=True))
+
+
+def reached(entry: Entry, count: int, end: int) -> int | None:
+    """Examples until so many GCD were correct."""
+    return next((examples for value, examples in points(entry) if value >= count and examples <= end), None)
+
+
+def more_correct(worse: Entry, better: Entry) -> Finding:
+    """Whether the second run has more correct GCD; as many is a tie."""
+    end = common(worse, better)
+    first, second = (value_at(entry, "n_correct", end) for entry in (worse, better))
+    return Finding(int(second > first), 1, f"{second} against {first} correct GCD after {millions(end)}",
+                   ties=int(second == first))
+
+
+def as_many_correct(usual: Entry, other: Entry) -> Finding:
+    """Whether two batch sizes end with about as many correct GCD; where neither has many they cannot but do so."""
+    end = common(usual, other)
+    first, second = (value_at(entry, "n_correct", end) for entry in (usual, other))
+    told = f"{second} against {first} correct GCD after {millions(end)}"
+    if max(first, second) <= ENOUGH_GCDS:
+        return Finding(0, 0, f"{told}, too few to differ by much")
+    return Finding(int(abs(first - second) <= BATCH_GCDS), 1, told)
+
+
+def as_accurate(usual: Entry, other: Entry) -> Finding:
+    """Whether two sizes of a model end at about the same accuracy; where the better of them is about as good as answering 1
+    always, because of the base or because too little was learned, they cannot but do so."""
+    end = common(usual, other)
+    first, second = (float(value_at(entry, "accuracy", end)) for entry in (usual, other))
+    told = f"accuracy {second:.1f} against {first:.1f} after {millions(end)}"
+    if size(usual) == size(other):
+        return Finding(0, 0, f"{told}, but the two are of the same size")
+    rules = base_limit_accuracy(usual.config.task.base)
+    if max(first, second) - ALWAYS_ONE <= max(SIZE_POINTS, HALF * (rules - ALWAYS_ONE)):
+        return Finding(0, 0, f"{told}; answering 1 always gives {ALWAYS_ONE:.1f} and the rules {rules:.1f}, so this "
+                       "does not tell")
+    return Finding(int(abs(first - second) <= SIZE_POINTS), 1, told)
+
+
+def size(entry: Entry) -> tuple[int, ...]:
+    """Layers and dimensions; the number of heads is no size."""
+    model = entry.config.model
+    return model.encoder_layers, model.decoder_layers, model.encoder_dim, model.decoder_dim
+
+
+def more_split(settled: Entry, uniform: Entry) -> Finding:
+    """Whether more k are split between several predictions at the end of the second run. Only one that has grokked a prime
+    tells: until then its classes have one prediction each in the paper too."""
+    grokked = grokked_classes(uniform)
+    if not grokked:
+        return Finding(0, 0, f"no class of a prime that does not divide {uniform.config.task.base} after "
+                       f"{millions(uniform.examples)}, so it does not tell")
+    (first, of), (second, _) = split(settled), split(uniform)
+    return Finding(int(100 * (second - first) > SPLIT_GCDS * of), 1,
+                   f"{second} of {of} k have no prediction for nine tenths of their pairs after {millions(uniform.examples)}"
+                   f" with {count_of(len(grokked), 'grokked class', 'grokked classes')}, "
+                   f"{first} with {settled.config.data.outcomes} outcomes after {millions(settled.examples)}")
+
+
+def grokked_classes(entry: Entry) -> list[int]:
+    """The classes at the end whose least element a prime divides that does not divide the base."""
+    history = list(entry.class_history.values())
+    return [label for label in (history[-1] if history else ()) if any(entry.config.task.base % p
+                                                                       for p in prime_factors(label))]
+
+
+def split(entry: Entry) -> tuple[int, int]:
+    """How many k have no single prediction, and how many were tested."""
+    assert entry.scores is not None, "a run of the gcd"
+    scores = entry.scores.by_gcd.values()
+    return sum(one.frequency < entry.config.evaluation.threshold for one in scores), len(scores)
+
+
+def only_comparison(addition: Entry, comparison: Entry) -> Finding:
+    """Whether comparing fractions is learned and adding them is not."""
+    end = common(addition, comparison)
+    sums, orders = (float(value_at(entry, "accuracy", end)) for entry in (addition, comparison))
+    return Finding(int(orders >= LEARNED and sums <= NOT_LEARNED), 1,
+                   f"comparison {orders:.1f} %, addition {sums:.2f} % right after {millions(end)}")
+
+
+def primes_in_order(entry: Entry) -> Finding:
+    """Pairs of primes that do not divide B of which the smaller was learned first, of those with one learned; in the same
+    evaluation is a tie. Primes that were not learned come last."""
+    base = entry.config.task.base
+    first = {p: entry.first_epoch(p) for p in range(2, LARGEST + 1) if (p, 1) == prime_power(p) and base % p}
+    learned = {p: epoch for p, epoch in first.items() if epoch is not None}
+    pairs = [(first[p], epoch) for q, epoch in learned.items() for p in first if p < q]
+    held = sum(smaller is not None and smaller < larger for smaller, larger in pairs)
+    order = sorted(learned, key=lambda p: (learned[p], p))
+    told = ", ".join(f"{p} at {at_epoch(entry, learned[p])}" for p in order) or "none"
+    return Finding(held, len(pairs), f"primes that do not divide {base}, with epochs: {told}",
+                   ties=sum(smaller == larger for smaller, larger in pairs))
+
+
+def digits_needed(q: int, base: int) -> int | None:
+    """In how many last digits divisibility by q shows: the least n with q | B^n; None if in no number of them."""
+    return next((n for n in range(1, 8) if base**n % q == 0), None)
+
+
+def visible_first(entry: Entry) -> Finding:
+    """Pairs of prime powers of which the larger shows in the last two digits and the smaller does not, with the larger
+    learned first; in the same evaluation is a tie. The larger is the rarer one, so that being rare does not explain it.
+    Pairs of which neither was learned do not tell."""
+    base = entry.config.task.base
+    powers = [q for q in range(2, LARGEST + 1) if prime_power(q) and digits_needed(q, base)]
+    hidden = [q for q in powers if (digits_needed(q, base) or 0) > VISIBLE_DIGITS]
+    seen = [q for q in powers if q not in hidden]
+    pairs = [(entry.first_epoch(q), entry.first_epoch(r)) for q in seen for r in hidden if q > r]
+    telling = [(near, far) for near, far in pairs if (near, far) != (None, None)]
+    held = sum(near is not None and (far is None or near < far) for near, far in telling)
+    return Finding(held, len(telling),
+                   f"visible in two digits: {learned_at(entry, seen)}; hidden: {learned_at(entry, hidden)}",
+                   ties=sum(near == far for near, far in telling))
+
+
+def learned_at(entry: Entry, powers: list[int]) -> str:
+    """When each was learned; those that were not, together at the end."""
+    found = {q: epoch for q in powers if (epoch := entry.first_epoch(q)) is not None}
+    never = [str(q) for q in powers if q not in found]
+    told = [f"{q} at {at_epoch(entry, epoch)}" for q, epoch in found.items()]
+    return ", ".join(told + ([f"not {' '.join(never)}"] if never else []))
+
+
+def stable_classes(entry: Entry) -> Finding:
+    """Whether the classes stay from one evaluation to the next while the elements that are predicted for them change."""
+    history = [dict(classes) for classes in entry.class_history.values()]
+    grown = [classes for place, classes in enumerate(history)
+             if any(len(one) >= GROWN * len(history[-1]) for one in history[:place + 1])]
+    steps = list(zip(grown, grown[1:], strict=False))
+    if not steps:
+        return Finding(0, 0, "the classes of successive evaluations were not kept" if not history else "too few evaluations")
+    if len(history[-1]) < LEAST_CLASSES:
+        return Finding(0, 0, f"{len(history[-1])} classes at the end, too few to tell")
+    kept = sum(len(one.keys() & other.keys()) for one, other in steps)
+    stay = kept / sum(len(one.keys() | other.keys()) for one, other in steps)
+    change = sum(one[k] != other[k] for one, other in steps for k in one.keys() & other.keys()) / max(kept, 1)
+    counts = sorted(map(len, grown))
+    return Finding(int(stay >= STABLE and change >= CHANGING), 1,
+                   f"{counts[0]} to {counts[-1]} classes in {len(grown)} evaluations; from one to the next "
+                   f"{100 * stay:.0f} % of them stay, and {100 * change:.0f} % of those are predicted by another element")
+
+
+def at_epoch(entry: Entry, epoch: int) -> str:
+    """One of our epochs as the paper counts them."""
+    return f"{entry.examples_at(epoch) / PAPER_EPOCH:.1f}"

@@ -1,0 +1,81 @@
+"""How long the trials of a sweep will take here: a few shapes are measured, the others follow by their FLOPs.
+
+A shape is what a step costs: task, base, model, batch. An estimate knows nothing of other machines or engines.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gcdformer.config import Config
+from gcdformer.data import Problem, Stream
+from gcdformer.models import count_parameters, flops_per_example
+from gcdformer.sweeps.plan import Planned, newest_state
+from gcdformer.training.device import choose_device
+from gcdformer.training.session import measure_speed
+
+MOST_MEASURED = 4
+LARGEST_MEASURED = 60_000_000  # parameters
+SECONDS = 1.0
+
+
+def estimate(planned: list[Planned]) -> dict[str, float | None]:
+    """Seconds each trial still needs, by name; None where only stop_at_correct ends it or no shape could be measured."""
+    speeds: dict[str, tuple[float, float, float]] = {}
+    todo = [one for one in planned if not one.over]
+    for one in todo:
+        shape = shape_of(one.config)
+        if shape not in speeds and len(speeds) < MOST_MEASURED and needs_speed(one.config) and small(one.config):
+            problem = Problem.of(one.config)
+            step, test = measure_speed(one.config.replace(init_from=None), problem, choose_device(one.config.machine),
+                                       seconds=SECONDS)
+            speeds[shape] = (step_flops(one.config), step, test)
+    return {one.name: 0.0 if one.over else trial_seconds(one, speeds) for one in planned}
+
+
+def trial_seconds(one: Planned, speeds: dict[str, tuple[float, float, float]]) -> float | None:
+    limits, training = one.config.limits, one.config.training
+    state = newest_state(one.path)
+    bounds = []
+    if limits.max_minutes is not None:
+        bounds.append(60 * limits.max_minutes - (state.seconds if state else 0))
+    if limits.max_epochs is not None and speeds:
+        flops = step_flops(one.config)
+        measured = speeds.get(shape_of(one.config)) or min(
+            speeds.values(), key=lambda speed: abs(math.log(speed[0] / flops)))
+        step, test = (seconds * flops / measured[0] for seconds in measured[1:])
+        done = state.step / training.steps_per_epoch if state else 0.0
+        bounds.append((limits.max_epochs - done) * (step * training.steps_per_epoch + test))
+    return max(0.0, min(bounds)) if bounds else None
+
+
+def wall_seconds(seconds: list[float], slots: int) -> float:
+    """The time of all trials with so many at once, longest first."""
+    ends = [0.0] * slots
+    for one in sorted(seconds, reverse=True):
+        ends[ends.index(min(ends))] += one
+    return max(ends)
+
+
+def needs_speed(config: Config) -> bool:
+    return config.limits.max_epochs is not None
+
+
+def small(config: Config) -> bool:
+    problem = Problem.of(config)
+    size = count_parameters(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    return size <= LARGEST_MEASURED
+
+
+def shape_of(config: Config) -> str:
+    return repr((config.task, config.model, config.training.batch_size, config.training.precision, config.machine))
+
+
+def step_flops(config: Config) -> float:
+    """FLOPs of a training step."""
+    problem = Problem.of(config)
+    batch = problem.encode_batch(Stream.of(config, problem).examples(0, 4096))
+    tokens = float(np.mean(batch.input_lengths)), float(np.mean(batch.target_lengths - 1))
+    return config.training.batch_size * flops_per_example(config.model, problem.vocabulary.size, *tokens)
