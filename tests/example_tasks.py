@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from gcdformer import Task
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw
 
 
 class ModularAddition(Task):
@@ -24,9 +24,9 @@ class ModularAddition(Task):
     outputs = 1
     modulus = 67
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
-        """Both operands from the run's operand law on 1..maximum (`--operands`, `--max`)."""
+        """Both operands from the run's operand distribution on 1..maximum (`--operands`, `--max`)."""
         return np.stack([operands.draw(rng, maximum, count), operands.draw(rng, maximum, count)], axis=1)
 
     def answer(self, questions: Integers) -> Integers:

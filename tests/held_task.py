@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw
 from gcdformer.tasks.gcd import Gcd
 
 GATE = Path(__file__).parent / "gate"
@@ -26,7 +26,8 @@ class Held(Gcd):
     def __init__(self) -> None:
         self.blocks = 0
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw, maximum: int) -> Integers:
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
+             maximum: int) -> Integers:
         self.blocks += 1
         if self.blocks == 2 and GATE.is_dir():
             (GATE / str(os.getpid())).touch()

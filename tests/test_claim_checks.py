@@ -50,7 +50,7 @@ def test_numbers_of_gcd_that_come_together_are_one_step() -> None:
 @pytest.mark.parametrize(("name", "plain", "better"), [
     ("log-operands", Experiment, benford), ("log-operands", lambda b: Experiment(b, outcomes="log-uniform"), inverse),
     ("log-outcomes", benford, inverse), ("log-outcomes", Experiment, lambda b: Experiment(b, outcomes="log-uniform"))])
-def test_laws(name: str, plain: Any, better: Any) -> None:
+def test_distributions(name: str, plain: Any, better: Any) -> None:
     few, many = {1, 2, 5, 10}, D10
 
     def runs(bases: tuple[int, ...], worse: set[int], best: set[int]) -> list[Entry]:

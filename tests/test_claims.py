@@ -112,7 +112,7 @@ def test_an_older_recipe_counts_only_where_there_is_no_newer() -> None:
 
 
 def test_a_run_of_another_problem_decides_nothing() -> None:
-    """Recorded for an experiment of whose laws it is not: its primes may have come in the order in which they were fed."""
+    """Recorded for an experiment of whose distributions it is not: its primes may have come in another order."""
     fed = with_facts(grokked(2023, {2: 10, 3: 20, 5: 30, 11: 40, 13: 41}), changed={"focus": "2,3,5,11,13"})
     assert verdict("primes-in-order", fed)[0] == "not measured"
     assert "base-2023" in judge(ALL["primes-in-order"], [fed]).missing

@@ -27,14 +27,15 @@ TINY = ('{"base": 6, "maximum": 100, "dim": 32, "lr": 3e-3, "optimizer": "adam",
 PARAMETERS = {
     "1-five-minutes-to-a-sieve": f"minutes = 1\nchanges = {TINY}",
     "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",
-    "3-your-own-task-law-or-base": f"changes = {TINY} | {{'max_epochs': 2, 'epoch_size': 3200}}\ndel changes['base']",
+    "3-your-own-task-distribution-or-base":
+        f"changes = {TINY} | {{'max_epochs': 2, 'epoch_size': 3200}}\ndel changes['base']",
 }
 SAYS = {  # what a reader has to find in the outputs of each
     "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
                                   "as D says"],
     "2-explain-any-model": ["being learned: [16, 32, 48, 64, 80, 96]", "certified", "not certified: no form fits",
                             "every pair was tried", "D is all products"],
-    "3-your-own-task-law-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
+    "3-your-own-task-distribution-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
 }
 
 

@@ -139,7 +139,7 @@ def test_the_command_to_repeat_gives_the_same_configuration(capsys: pytest.Captu
 
 
 def test_the_command_to_repeat_gives_only_what_the_preset_lacks() -> None:
-    """A law takes its own parameters along: those of `fast` need no flag when the outcomes are natural."""
+    """A distribution takes its own parameters along: those of `fast` need no flag when the outcomes are natural."""
     config = preset("fast").replace(base=30, operands="uniform", outcomes="natural")
     assert repeat_command(config, "again") == ("gcdformer train fast --out runs/again --base 30 --operands uniform "
                                                "--outcomes natural")

@@ -36,7 +36,7 @@ SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, ma
 PINNED = {"fast": ("4", "eff27f161e10"), "paper": ("1", "e73e26498c01")}
 PINNED_BY = [experiments()[name] for name in ("base-10", "base-10_layers-1_dim-512", "base-10_family-lstm_hidden-dim-1024",
                                               "addition_base-10_max-100000")]
-LAW = ("operands", "outcomes")
+DISTRIBUTION = ("operands", "outcomes")
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +241,7 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     better = ideal(Experiment(30), D1000)
     begun = better.config.replace(init_from="runs/other").model_dump(exclude_none=True)
     later = Entry("later", better.facts | {"changed": {"init_from": "runs/other"}, "config": begun})
-    assert choose([later, true])["base-30"].entry is true, "weights of another run count as another law does"
+    assert choose([later, true])["base-30"].entry is true, "weights of another run count as another distribution does"
     told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
     assert f"30: {told}." in reasons(both) and both["runs"] == ["base-30_seed-0", "other"]
     assert next(cell["ours"] for cell in both["cells"] if cell["row"] == "30") == 2
@@ -250,7 +250,7 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     (table,) = reproduction_tables([true], names=["base_gcd"])
     assert not any("measured as" in line for line in reasons(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
-    assert cells([said], "mix")["base 30", "25 GCD at epoch"]["measured_as"] is None, "what is the default is no other law"
+    assert cells([said], "mix")["base 30", "25 GCD at epoch"]["measured_as"] is None, "the default is no other distribution"
 
 
 def test_what_is_in_the_ledger_counts_as_measured() -> None:
@@ -363,10 +363,11 @@ def test_the_page_shows_broken_rules_and_commands() -> None:
 @pytest.mark.parametrize("name", VERSIONS)
 def test_a_changed_preset_needs_a_new_version(name: str) -> None:
     """If this fails, give the preset a new version in VERSIONS and write version and digest here. What counts is what the
-    tables take from the preset, also for wide and recurrent models and for fractions, not its own base and law; a field that
-    is left empty does not count, so that a new one changes no version."""
+    tables take from the preset, also for wide and recurrent models and for fractions, not its own base and distribution; a
+    field that is left empty does not count, so that a new one changes no version."""
     taken = [one.config(name).identity() for one in PINNED_BY]
-    given = [{leaf: value for leaf, value in leaves.items() if value is not None and leaf not in LAW} for leaves in taken]
+    given = [{leaf: value for leaf, value in leaves.items() if value is not None and leaf not in DISTRIBUTION}
+             for leaves in taken]
     digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]
     assert (VERSIONS[name], digest) == PINNED[name]
 

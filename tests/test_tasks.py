@@ -15,8 +15,8 @@ from scipy import stats
 
 from gcdformer import Config, Problem, Stream, UserError
 from gcdformer.data import testsets
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OPERAND_LAWS
 from gcdformer.tasks import TASKS, Task, find_task
 from gcdformer.tasks.registry import task_digest
 
@@ -38,7 +38,7 @@ REFERENCE: dict[str, Callable[..., list[int]]] = {
 }
 
 all_tasks = pytest.mark.parametrize("name", NAMES, ids=lambda name: name.rpartition(":")[2])
-all_operands = pytest.mark.parametrize("operands", list(OPERAND_LAWS))
+all_operands = pytest.mark.parametrize("operands", list(OPERAND_DISTRIBUTIONS))
 maxima = pytest.mark.parametrize("maximum", [10, 100_000, 1_000_000])
 
 
@@ -154,10 +154,10 @@ def test_simplification_is_a_common_multiple_of_a_reduced_fraction(operands: str
     assert len(np.unique(p)) > min(maximum - 1, 1000)  # p is drawn, not the GCD of two random integers
 
 
-def exact_law(name: str, operands: str, maximum: int) -> dict[tuple[int, ...], float]:
-    """P(question), from every m, n, p (or a, b, c, d) in 1..M with its weight under the operand law."""
-    p_of = dict(enumerate(OPERAND_LAWS[operands].probabilities(maximum).tolist(), start=1))
-    law: dict[tuple[int, ...], float] = {}
+def exact_distribution(name: str, operands: str, maximum: int) -> dict[tuple[int, ...], float]:
+    """P(question), from every m, n, p (or a, b, c, d) in 1..M with its weight under the operand distribution."""
+    p_of = dict(enumerate(OPERAND_DISTRIBUTIONS[operands].probabilities(maximum).tolist(), start=1))
+    distribution: dict[tuple[int, ...], float] = {}
     drawn = 3 if name in ("division", "simplification") else find_task(name).inputs
     for integers in product(range(1, maximum + 1), repeat=drawn):
         question: tuple[int, ...] = integers
@@ -169,26 +169,27 @@ def exact_law(name: str, operands: str, maximum: int) -> dict[tuple[int, ...], f
         elif name == "simplification":
             m, n, p = integers
             question = (p * m // math.gcd(m, n), p * n // math.gcd(m, n))
-        law[question] = law.get(question, 0.0) + math.prod(p_of[n] for n in integers)
-    total = sum(law.values())
-    return {question: weight / total for question, weight in law.items()}
+        distribution[question] = distribution.get(question, 0.0) + math.prod(p_of[n] for n in integers)
+    total = sum(distribution.values())
+    return {question: weight / total for question, weight in distribution.items()}
 
 
 @all_operands
 @pytest.mark.parametrize(("name", "maximum"), [
     ("gcd", 8), ("comparison", 4), ("addition", 4), ("multiplication", 4), ("division", 5), ("simplification", 5)])
-def test_questions_follow_the_exact_law(name: str, maximum: int, operands: str) -> None:
-    law = exact_law(name, operands, maximum)
+def test_questions_follow_the_exact_distribution(name: str, maximum: int, operands: str) -> None:
+    distribution = exact_distribution(name, operands, maximum)
     rows, counts = np.unique(questions_of(problem_of(name, operands, maximum), DRAWS), axis=0, return_counts=True)
     observed = dict(zip(map(tuple, rows.tolist()), counts.tolist(), strict=True))
-    assert set(observed) == set(law) and min(law.values()) * DRAWS > 10
+    assert set(observed) == set(distribution) and min(distribution.values()) * DRAWS > 10
 
     def p_value(expected: dict[tuple[int, ...], float]) -> float:
-        return float(stats.chisquare([observed[q] for q in law], [expected[q] * DRAWS for q in law]).pvalue)
+        counts = [observed[q] for q in distribution], [expected[q] * DRAWS for q in distribution]
+        return float(stats.chisquare(*counts).pvalue)
 
-    assert p_value(law) > 1e-4
+    assert p_value(distribution) > 1e-4
     other = "uniform" if operands == "log-uniform" else "log-uniform"
-    assert p_value(exact_law(name, other, maximum)) < 1e-4
+    assert p_value(exact_distribution(name, other, maximum)) < 1e-4
 
 
 # Tasks by name and by file

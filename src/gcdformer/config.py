@@ -1,7 +1,7 @@
 """The schema of a run: one typed, validated, frozen object, and its TOML form.
 
 Every leaf has one sentence that is also its `--help`. Leaf names are unique, so a flag needs no prefix.
-Unknown or clashing fields are errors that name the fields. This module knows no task, law or model; what
+Unknown or clashing fields are errors that name the fields. This module knows no task, distribution or model; what
 only they can check (does M fit the task, does the task have outcomes) is checked where they are built.
 """
 
@@ -23,20 +23,21 @@ LARGEST_BASE = 20_000
 TESTED_GCDS = 100
 DEFAULT_MAX_GCD = 100
 
-OperandLaw = Literal["uniform", "log-uniform"]
-OutcomeLaw = Literal[
+OperandDistribution = Literal["uniform", "log-uniform"]
+OutcomeDistribution = Literal[
     "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture", "weights"
 ]
 Family = Literal["transformer", "lstm", "gru"]
 FILE_TASK = "file"
-OF_A_LAW: dict[str, Any] = {"alpha": None, "final_alpha": None, "focus": None, "focus_share": None, "mixture_share": None,
-                            "final_mixture_share": None, "weights_file": None}
-"""Parameters of an outcome law, which another law does not take over."""
+OF_A_DISTRIBUTION: dict[str, Any] = dict.fromkeys((
+    "alpha", "final_alpha", "focus", "focus_share", "mixture_share", "final_mixture_share", "weights_file"))
+"""Parameters of an outcome distribution, which another distribution does not take over."""
 SHIFTS = ("final_alpha", "final_mixture_share", "focus")
-"""Those that make a law change during training."""
-FILE_LAWS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_LAW, "budget": None,
+"""Those that make a distribution change during training."""
+FILE_DISTRIBUTIONS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_DISTRIBUTION,
+    "budget": None,
                              "repeat_share": 0.0, "repeat_size": None}
-"""What the laws are set to where examples come from a file."""
+"""What the distributions are set to where examples come from a file."""
 Schedule = Literal["constant", "inverse-sqrt", "cosine"]
 
 
@@ -60,14 +61,14 @@ class TaskSection(Section):
 class DataSection(Section):
     """How examples are drawn."""
 
-    operands: OperandLaw = Field("log-uniform", description="law of the operands a and b")
-    outcomes: OutcomeLaw = Field("natural", description="law of the GCD k")
-    max_gcd: int | None = Field(None, ge=1, le=2**53, description="largest GCD K drawn by an outcome law "
+    operands: OperandDistribution = Field("log-uniform", description="distribution of the operands a and b")
+    outcomes: OutcomeDistribution = Field("natural", description="distribution of the GCD k")
+    max_gcd: int | None = Field(None, ge=1, le=2**53, description="largest GCD K drawn by an outcome distribution "
                                 "(100 or M, whichever is smaller, if not given)")
     alpha: float | None = Field(None, ge=-10, le=10,
                                 description="exponent of --outcomes power: P(k) ~ k^-alpha")
-    final_alpha: float | None = Field(None, ge=-10, le=10, description="exponent that the law of the GCD shifts to, "
-                                      "example by example until the horizon of a cosine schedule (no shift if not given)")
+    final_alpha: float | None = Field(None, ge=-10, le=10, description="exponent that the distribution of the GCD shifts "
+                                      "to, step by step until the horizon of a cosine schedule (no shift if not given)")
     focus: str | None = Field(None, description="integers with commas between, of which a share of the GCD are multiples, "
                               "each as often as the others: the first six from the start, all of them from half the "
                               "horizon of a cosine schedule on, from three quarters on the share falls to 0; those above "
@@ -93,7 +94,7 @@ class DataSection(Section):
 
     @property
     def outcomes_in_words(self) -> str:
-        """The law of the GCD as a person reads it, with what it shifts to and whether some have more of it."""
+        """The distribution of the GCD as a person reads it, with what it shifts to and whether some have more of it."""
         shift = "" if self.final_alpha is None else f" to k^-{self.final_alpha:g}"
         if self.final_mixture_share is not None:
             shift = f" to {100 * self.final_mixture_share:g} %"
@@ -101,12 +102,12 @@ class DataSection(Section):
         return ("focused " if self.focus else "") + name + shift
 
     def largest_gcd(self, maximum: int) -> int:
-        """The largest GCD that an outcome law draws."""
+        """The largest GCD that an outcome distribution draws."""
         return min(DEFAULT_MAX_GCD, maximum) if self.max_gcd is None else self.max_gcd
 
     @property
     def shifts(self) -> bool:
-        """Whether the law changes during training."""
+        """Whether the distribution changes during training."""
         return any(getattr(self, name) is not None for name in SHIFTS)
 
     @property
@@ -115,9 +116,9 @@ class DataSection(Section):
         return tuple(map(int, self.focus.split(","))) if self.focus else ()
 
     @model_validator(mode="after")
-    def laws_agree(self) -> Self:
+    def distributions_agree(self) -> Self:
         if self.train_file is not None:
-            for name, plain in FILE_LAWS.items():
+            for name, plain in FILE_DISTRIBUTIONS.items():
                 if getattr(self, name) != plain:
                     raise ValueError(f"{name} has no meaning with train_file: the file says which examples there are")
         for outcomes, name in (("power", "alpha"), ("weights", "weights_file")):
@@ -305,8 +306,8 @@ class Config(Section):
         """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
 
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        and Muon with a recurrent family, the outcome law with another task than gcd, a law's parameters with another law,
-        all laws with a train_file, fresh tests with a test_file.
+        and Muon with a recurrent family, the outcome distribution with another task than gcd, the parameters of a
+        distribution with another one, all distributions with a train_file, fresh tests with a test_file.
         """
         return self.overlay(leaves)
 
@@ -348,13 +349,13 @@ def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
     if leaves.get("family") in ("lstm", "gru"):
         leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
     if leaves.get("task", "gcd") != "gcd":
-        leaves = {"outcomes": "natural", "max_gcd": None} | OF_A_LAW | leaves
+        leaves = {"outcomes": "natural", "max_gcd": None} | OF_A_DISTRIBUTION | leaves
     if leaves.get("train_file") is not None:
-        leaves = FILE_LAWS | leaves
+        leaves = FILE_DISTRIBUTIONS | leaves
     if leaves.get("test_file") is not None:
         leaves = {"fresh_tests": False} | leaves
     if "outcomes" in leaves:
-        leaves = OF_A_LAW | leaves
+        leaves = OF_A_DISTRIBUTION | leaves
         if leaves["outcomes"] in ("natural", "weights"):
             leaves = {"max_gcd": None} | leaves
     if leaves.get("schedule", "cosine") != "cosine":

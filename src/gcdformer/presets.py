@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from gcdformer.config import OF_A_LAW, Config, Leaf, config_leaves
+from gcdformer.config import OF_A_DISTRIBUTION, Config, Leaf, config_leaves
 from gcdformer.errors import UserError, did_you_mean
 
 
@@ -170,7 +170,7 @@ def changes_from(start: Config, config: Config) -> dict[str, Any] | None:
         if not lacking:
             return changes
         more = {leaf.name: want for leaf, want in lacking.items() if want is not None}
-        if any(leaf.name in OF_A_LAW and want is None for leaf, want in lacking.items()):
+        if any(leaf.name in OF_A_DISTRIBUTION and want is None for leaf, want in lacking.items()):
             more["outcomes"] = config.data.outcomes  # naming it drops the parameters that it came with
         if more.items() <= changes.items():
             return None

@@ -1,4 +1,4 @@
-"""A problem: a task in a base with its laws, as one object that draws, answers, encodes and decodes.
+"""A problem: a task in a base with its distributions, as one object that draws, answers, encodes and decodes.
 
 Everything below it (models, evaluation, training) sees token rows; only this object knows both sides.
 """
@@ -11,8 +11,8 @@ import numpy as np
 
 from gcdformer.config import LARGEST_INTEGER, Config
 from gcdformer.errors import UserError
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, OperandDistribution, PairDistribution, pair_distribution
 from gcdformer.numbers.encoding import BEGIN, END, Integers, Mask, Vocabulary, decode, encode, longest_row
-from gcdformer.numbers.laws import OPERAND_LAWS, OperandLaw, PairLaw, pair_law
 from gcdformer.tasks import Task, find_task
 from gcdformer.tasks.types import FromFile, Kind, several
 
@@ -40,13 +40,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Problem:
-    """A task, a base, a maximum and the laws of the training examples."""
+    """A task, a base, a maximum and the distributions of the training examples."""
 
     task: Task
     base: int
     maximum: int
-    operands: OperandLaw
-    pairs: PairLaw
+    operands: OperandDistribution
+    pairs: PairDistribution
     framed: bool = False
     """Whether a question stands between BEGIN and END."""
 
@@ -62,8 +62,8 @@ class Problem:
             if largest > LARGEST_INTEGER:
                 raise UserError(f"max: {maximum} is too large for task '{task.name}': its {side} reach "
                                 f"{largest}, above 2^62")
-        problem = cls(task, base, maximum, OPERAND_LAWS[config.data.operands], pair_law(config.data, maximum),
-                      config.task.framing == "published")
+        problem = cls(task, base, maximum, OPERAND_DISTRIBUTIONS[config.data.operands],
+                      pair_distribution(config.data, maximum), config.task.framing == "published")
         positions, longest = config.model.positions, max(problem.longest_input, problem.longest_target)
         if positions is not None and positions < longest:
             raise UserError(f"positions: at least {longest} for this task, base and max, got {positions}")

@@ -12,8 +12,8 @@ from typing import IO
 import numpy as np
 
 from gcdformer.config import TESTED_GCDS
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OPERAND_LAWS, coprime_pairs
 from gcdformer.numbers.random import Purpose, block_generator
 
 COLUMNS = ("id", "a", "b", "question", "answer")
@@ -23,7 +23,7 @@ def question_pairs(maximum: int, operands: str, pairs_per_gcd: int, seed: int) -
     """(n, 2): as many pairs for every GCD k in 1..min(100, M), shuffled."""
     rng = block_generator(seed, Purpose.QUESTIONS, 0)
     k = np.repeat(np.arange(1, min(TESTED_GCDS, maximum) + 1, dtype=np.int64), pairs_per_gcd)
-    a, b = coprime_pairs(rng, OPERAND_LAWS[operands], maximum // k)
+    a, b = coprime_pairs(rng, OPERAND_DISTRIBUTIONS[operands], maximum // k)
     return np.asarray(rng.permutation(np.stack([a * k, b * k], axis=1)))
 
 

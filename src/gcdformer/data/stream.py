@@ -3,8 +3,8 @@
 Examples come in blocks of 4,096; block j is drawn by a generator of its own, whose counter is j. So the same
 examples come whatever the chunk size, the number of ranks or the place one starts from, and nothing has to be
 saved. A data budget makes the blocks come again, reshuffled; a repeat share replaces some examples by ones of a
-small set; a law of the GCD that shifts does so from block to block; the rows of a file come in passes, each in an order
-of its own. All are functions of (seed, n) too.
+small set; a distribution of the GCD that shifts does so from block to block; the rows of a file come in passes, each in
+an order of its own. All are functions of (seed, n) too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from gcdformer.config import Config
 from gcdformer.data.problem import Problem
 from gcdformer.data.reading import read_examples
+from gcdformer.numbers.distributions import PairDistribution, pair_distribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import PairLaw, pair_law
 from gcdformer.numbers.random import Purpose, block_generator
 
 BLOCK = 4096
@@ -30,15 +30,15 @@ class Stream:
     """Questions by number. Keeps the last block it made, since batches are smaller than blocks."""
 
     def __init__(self, problem: Problem, seed: int, *, budget: int | None = None, repeat_share: float = 0.0,
-                 repeat_size: int | None = None, law_at: Callable[[int], PairLaw] | None = None,
+                 repeat_size: int | None = None, distribution_at: Callable[[int], PairDistribution] | None = None,
                  rows: Integers | None = None) -> None:
         self.problem = problem
         self.seed = seed
         self.budget = budget
         self.repeat_share = repeat_share
         self.repeat_size = repeat_size or DEFAULT_REPEAT_SIZE
-        self.law_at = law_at
-        """The pair law by example number, if it changes."""
+        self.distribution_at = distribution_at
+        """The pair distribution by example number, if it changes."""
         self.rows = rows
         """The rows of a file, which are then the examples."""
         self._pass: tuple[int, Integers] | None = None
@@ -48,16 +48,16 @@ class Stream:
     @classmethod
     def of(cls, config: Config, problem: Problem) -> Stream:
         data, training = config.data, config.training
-        law_at = None
+        distribution_at = None
         if data.shifts and training.horizon is not None:
             last = training.horizon * training.batch_size
 
-            def law_at(example: int) -> PairLaw:
-                return pair_law(data, problem.maximum, example / last)
+            def distribution_at(example: int) -> PairDistribution:
+                return pair_distribution(data, problem.maximum, example / last)
 
         rows = None if data.train_file is None else read_examples(data.train_file, problem, "train_file").rows
         return cls(problem, training.seed, budget=data.budget, repeat_share=data.repeat_share,
-                   repeat_size=data.repeat_size, law_at=law_at, rows=rows)
+                   repeat_size=data.repeat_size, distribution_at=distribution_at, rows=rows)
 
     def examples(self, start: int, stop: int) -> Integers:
         """Questions number start..stop-1, (stop-start, inputs); answers follow in the row where only a file knows them."""
@@ -90,7 +90,9 @@ class Stream:
         return questions
 
     def _fresh(self, purpose: Purpose, index: int) -> Integers:
-        problem = self.problem if self.law_at is None else replace(self.problem, pairs=self.law_at(index * BLOCK))
+        problem = self.problem
+        if self.distribution_at is not None:
+            problem = replace(problem, pairs=self.distribution_at(index * BLOCK))
         return problem.draw(block_generator(self.seed, purpose, index), BLOCK)
 
     @cached_property

@@ -13,11 +13,11 @@ from gcdformer.config import TESTED_GCDS, Config
 from gcdformer.data.problem import Problem
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import UserError
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, NaturalPairs, coprime_pairs
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OPERAND_LAWS, NaturalPairs, coprime_pairs
 from gcdformer.numbers.random import Purpose, block_generator
 
-UNIFORM = OPERAND_LAWS["uniform"]
+UNIFORM = OPERAND_DISTRIBUTIONS["uniform"]
 LEAST_PAIRS = 30
 """Pairs of a file that a k needs to be tested: below, one cannot tell whether it is in D."""
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.rules import RuleModel, wilson
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask
-from gcdformer.numbers.laws import OPERAND_LAWS, coprime_pairs
 
 Predict = Callable[[Integers, Integers], Integers]
 MOST_EXAMPLES = 10
@@ -60,7 +60,7 @@ def same(first: Integers, second: Integers) -> Mask:
 def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np.random.Generator,
                        count: int = 5000) -> list[Check]:
     """All checks, each on `count` pairs whose GCD are those the rule model knows, equally often, and 1."""
-    operands = OPERAND_LAWS["uniform"]
+    operands = OPERAND_DISTRIBUTIONS["uniform"]
     labels = np.array([e for e in model.labels if 2 * e <= maximum] or [1], dtype=np.int64)
 
     def draw(limit: int) -> tuple[Integers, Integers, Integers]:

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from pydantic import Field
 
-from gcdformer.config import LARGEST_BASE, OperandLaw, OutcomeLaw, Section
+from gcdformer.config import LARGEST_BASE, OperandDistribution, OutcomeDistribution, Section
 from gcdformer.errors import UserError
 from gcdformer.presets import demo
 from gcdformer.training.signals import EXIT_INTERRUPTED
@@ -28,8 +28,8 @@ class TrainingOrder(Section):
     """What may be chosen on the page; the rest is as in `gcdformer demo`."""
 
     base: int = Field(420, ge=2, le=LARGEST_BASE, description="base B in which integers are written", strict=True)
-    operands: OperandLaw = Field("log-uniform", description="distribution of the operands")
-    outcomes: OutcomeLaw = Field("log-uniform", description="distribution of the GCD")
+    operands: OperandDistribution = Field("log-uniform", description="distribution of the operands")
+    outcomes: OutcomeDistribution = Field("log-uniform", description="distribution of the GCD")
     minutes: float = Field(3, gt=0, le=LONGEST_MINUTES, description="when to stop", strict=True)
     epoch_size: int = Field(50_000, ge=1_000, le=1_000_000, description="examples between two evaluations", strict=True)
     test_size: int = Field(20_000, ge=1_000, le=100_000, description="pairs in each test set", strict=True)

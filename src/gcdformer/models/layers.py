@@ -132,7 +132,7 @@ class Embedding(nn.Module):
 
 
 def initialise_layers(model: nn.Module, generator: torch.Generator) -> None:
-    """Linear maps by Xavier's uniform law with zero biases, embeddings normal with variance 1/D, norms at one."""
+    """Linear maps by Xavier's uniform distribution with zero biases, embeddings normal with variance 1/D, norms at one."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)

@@ -86,8 +86,8 @@ def choice_of(cell: Cell, chosen: dict[str, Choice]) -> Choice | None:
 
 
 def otherwise(cell: Cell, choice: Choice) -> list[dict[str, Any]]:
-    """How many correct GCD the runs have that were recorded for the experiment, though of another law or model, beside the
-    run that stands for it."""
+    """How many correct GCD the runs have that were recorded for the experiment, though of another distribution or model,
+    beside the run that stands for it."""
     if cell.measure.kind != "correct":
         return []
     others = [one for one in choice.known if one is not choice.entry and departs(one)]
@@ -198,7 +198,7 @@ def model_words(model: ModelSection) -> str:
 
 
 def measured_as(entry: Entry) -> str | None:
-    """In words what a run has in place of the task, law or model of the experiment that it was recorded as."""
+    """In words what a run has in place of the task, distribution or model of the experiment that it was recorded as."""
     return ", ".join(f"{name} {value}" for name, value in departs(entry).items()) or None
 
 

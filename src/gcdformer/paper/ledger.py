@@ -1,8 +1,8 @@
 """The ledger: the measured runs that are committed with the package, and the one that stands for an experiment.
 
 Results of two recipes are never mixed: the best of n seeds is taken among runs that differ in nothing but the seed, and a
-preset's newest version goes before older ones. A run of another task, law or model than the experiment's, which was recorded
-as standing for it, counts only where there is no other.
+preset's newest version goes before older ones. A run of another task, distribution or model than the experiment's, which was
+recorded as standing for it, counts only where there is no other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def choose(entries: Iterable[Entry], preset: str | None = None) -> dict[str, Cho
 
 
 def departs(entry: Entry) -> dict[str, Any]:
-    """The leaves of task, law, model and first weights in which a run is not of the experiment that it was recorded as."""
+    """The leaves of task, distribution, model and first weights in which a run differs from the experiment it was recorded
+    as."""
     changed = {name: value for name, value in entry.facts["changed"].items() if name in PROBLEM}
     if not changed:
         return {}
@@ -98,8 +99,8 @@ def recipe_key_of(config: Config, preset: str, version: str) -> str:
 def served(config: Config, preset: str) -> tuple[list[str], dict[str, Any]]:
     """The experiments that a configuration is a run of, in the recipe of a preset, and what it changes in the recipe.
 
-    Task, laws and model have to be the experiment's; the optimiser, the epochs and the tests may be others. A batch size
-    that a table is about counts for that table only.
+    Task, distributions and model have to be the experiment's; the optimiser, the epochs and the tests may be others. A batch
+    size that a table is about counts for that table only.
     """
     matching = [one for one in experiments().values() if one.base == config.task.base and same_problem(one, config, preset)]
     if not matching:
@@ -118,7 +119,7 @@ def same_problem(one: Experiment, config: Config, preset: str) -> bool:
 
 
 def effective(config: Config) -> dict[str, Any]:
-    """The laws with what stands for a field that is not given."""
+    """The distributions with what stands for a field that is not given."""
     return {name: or_default(name, value) for name, value in config.data.model_dump().items()}
 
 

@@ -178,8 +178,8 @@ def group_rows(table: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def reasons(table: dict[str, Any]) -> list[str]:
-    """Why ours differs, each reason once with the cells it is about; and results of another law, model or an older recipe
-    as such, also those beside the run that stands for a cell."""
+    """Why ours differs, each reason once with the cells it is about; and results of another distribution, model or an older
+    recipe as such, also those beside the run that stands for a cell."""
     found: dict[str, list[str]] = {}
     for cell in table["cells"]:
         if cell["measured_as"]:

@@ -151,7 +151,7 @@ def measure_run(path: Path, *, preset: str = "fast", stands_for: str | None = No
     if stands_for is not None:
         started = replace(started, experiments=[stands_for], changed=departures(run, stands_for, started.preset))
     if not started.experiments:
-        raise UserError(f"{path}: no experiment of the paper has this task, these laws and this model in preset "
+        raise UserError(f"{path}: no experiment of the paper has this task, these distributions and this model in preset "
                         f"'{started.preset}'; say which one it stands for by --as")
     recipe = Recipe(started.preset, run.config.limits.max_minutes, run.config.limits.max_epochs, version=started.version)
     name = f"{path.resolve().name}_{recipe.folder}"

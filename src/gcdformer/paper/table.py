@@ -119,7 +119,7 @@ class Note:
     reason: Reason
     text: str
     alone: bool = False
-    """Whether it explains a difference whatever the budgets are: a misprint, a column that is of another law."""
+    """Whether it explains a difference whatever the budgets are: a misprint, a column that is of another distribution."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from gcdformer.config import FILE_LAWS, Config, config_leaves
+from gcdformer.config import FILE_DISTRIBUTIONS, Config, config_leaves
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.runs.files import replace_file, sha256
 from gcdformer.runs.folder import HEADER, RunFolder, best_line
@@ -136,7 +136,7 @@ def make_row(order: tuple[str, str, str]) -> dict[str, Any]:
     for name in SECTIONS:
         row |= sections.get(name, {})
     if row.get("train_file") is not None:
-        row |= dict.fromkeys(FILE_LAWS)  # the file says which examples there are, no distribution does
+        row |= dict.fromkeys(FILE_DISTRIBUTIONS)  # the file says which examples there are, no distribution does
     best = best_line(lines)
     if best is not None:
         row |= {key: lines[-1].get(key) for key in LAST}

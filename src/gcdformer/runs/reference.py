@@ -167,18 +167,19 @@ def to_config(reference: Reference, test_size: int) -> Config:
 
 
 def laws_of(reference: Reference) -> dict[str, Any]:
-    """The laws it was trained with. Its flag for k^-1.5 has no effect, so such a model saw natural outcomes."""
+    """The distributions it was trained with. Its flag for k^-1.5 has no effect, so such a model saw natural outcomes."""
     params = reference.params
-    laws: dict[str, Any] = {"operands": "log-uniform" if params.get("benford") else "uniform", "outcomes": "natural"}
+    operands = "log-uniform" if params.get("benford") else "uniform"
+    distributions: dict[str, Any] = {"operands": operands, "outcomes": "natural"}
     share = params.get("mixture", -1)
     if isinstance(share, int | float) and 0 < share <= 1:
-        return laws | {"outcomes": "mixture", "mixture_share": float(share)}
-    for flag, law, largest in (("train_uniform_gcd", "uniform", "max_uniform"),
+        return distributions | {"outcomes": "mixture", "mixture_share": float(share)}
+    for flag, distribution, largest in (("train_uniform_gcd", "uniform", "max_uniform"),
                                ("train_inverse_dist", "log-uniform", "max_inverse"),
                                ("train_sqrt_dist", "inverse-sqrt", "max_inverse")):
         if params.get(flag):
-            return laws | {"outcomes": law, "max_gcd": whole(reference, largest, 1, 2**53, 100)}
-    return laws
+            return distributions | {"outcomes": distribution, "max_gcd": whole(reference, largest, 1, 2**53, 100)}
+    return distributions
 
 
 def words_of(base: int) -> dict[str, int]:

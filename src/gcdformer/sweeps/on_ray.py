@@ -1,4 +1,4 @@
-"""The Ray launcher: each trial a Ray task with its CPU and GPU needs, on an existing cluster or one started and stopped here.
+"""The Ray launcher: each trial a Ray task with its CPU and GPU needs, on a cluster that is there or one started here.
 
 A task is an ordinary training session on shared storage. If its worker or its node is lost, the trial is queued again and
 goes on elsewhere, from its last checkpoint. If this process dies, Ray ends its tasks; the same command goes on.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution, fast_gcd
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw, fast_gcd
 from gcdformer.tasks.task import Task
 
 
@@ -16,7 +16,7 @@ class Gcd(Task):
     inputs = 2
     has_gcd = True
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
         return np.stack(pairs.draw(rng, count), axis=1)
 

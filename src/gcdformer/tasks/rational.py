@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw
 from gcdformer.tasks.task import Task, draw_columns
 
 
@@ -16,11 +16,11 @@ def lowest_terms(numerators: Integers, denominators: Integers) -> Integers:
 
 
 class FourOperands(Task):
-    """A question is two fractions a/b, c/d with all four integers from the operand law."""
+    """A question is two fractions a/b, c/d with all four integers from the operand distribution."""
 
     inputs = 4
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
         return draw_columns(rng, count, operands, maximum, 4)
 
@@ -77,7 +77,7 @@ class Division(Task):
     name = "division"
     inputs = 2
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
         p = operands.draw(rng, maximum, count)
         m = operands.draw(rng, maximum, count)
@@ -106,7 +106,7 @@ class Simplification(Task):
     inputs = 2
     outputs = 2
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
         m, n, p = draw_columns(rng, count, operands, maximum, 3).T
         return np.asarray(lowest_terms(m, n) * p[:, None])

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw
 
 
 class Task(ABC):
@@ -20,12 +20,12 @@ class Task(ABC):
     inputs: int
     outputs: int = 1
     has_gcd: bool = False
-    """Whether the answer is the GCD of the two inputs, so that outcome laws, D and the rules make sense."""
+    """Whether the answer is the GCD of the two inputs, so that outcome distributions, D and the rules make sense."""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw,
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
              maximum: int) -> Integers:
-        """`count` questions, (count, inputs): operands from the operand law on 1..maximum, or whole pairs."""
+        """`count` questions, (count, inputs): operands from the operand distribution on 1..maximum, or whole pairs."""
 
     @abstractmethod
     def answer(self, questions: Integers) -> Integers:
@@ -40,6 +40,7 @@ class Task(ABC):
         """The largest integer an answer can hold."""
 
 
-def draw_columns(rng: np.random.Generator, count: int, operands: OperandLaw, maximum: int, columns: int) -> Integers:
-    """(count, columns) independent integers from the operand law on 1..maximum."""
+def draw_columns(rng: np.random.Generator, count: int, operands: OperandDistribution, maximum: int,
+                 columns: int) -> Integers:
+    """(count, columns) independent integers from the operand distribution on 1..maximum."""
     return np.stack([operands.draw(rng, maximum, count) for _ in range(columns)], axis=1)

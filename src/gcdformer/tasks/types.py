@@ -1,6 +1,6 @@
 """Int2Int's types of a question or an answer: `int`, `int[n]`, `range(a,b)`; and the task that only a file knows.
 
-Such a task has no law to draw from and no function that answers: both are in the file. Knows integers, not lines.
+Such a task has no distribution to draw from and no function that answers: both are in the file. Knows integers, not lines.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import UserError
+from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.laws import OperandLaw, PairLaw
 from gcdformer.tasks.task import Task
 
 MOST_INTEGERS = 1000
@@ -74,8 +74,9 @@ class FromFile(Task):
         self.question, self.reply = parse_kind(left), parse_kind(right if colon else "")
         self.inputs, self.outputs = self.question.count, self.reply.count
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandLaw, pairs: PairLaw, maximum: int) -> Integers:
-        raise UserError("task: 'file' has no law to draw from; its examples are those of train_file and test_file")
+    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
+             maximum: int) -> Integers:
+        raise UserError("task: 'file' has no distribution to draw from; its examples are those of train_file and test_file")
 
     def answer(self, questions: Integers) -> Integers:
         raise UserError("task: the answers of 'file' are only known for the rows of its files")

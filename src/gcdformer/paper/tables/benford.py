@@ -1,4 +1,4 @@
-"""Log-uniform operands: 36 bases, outcome laws, batch sizes (sec:benford, app:outcomes, app:batch64)."""
+"""Log-uniform operands: 36 bases, outcome distributions, batch sizes (sec:benford, app:outcomes, app:batch64)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ BENFORD_INVERSE = """
 10000 95.2 88
 """
 
-OUTCOME_LAWS = """
+OUTCOME_DISTRIBUTIONS = """
 1000 71 71 91 90 91
 1024 71 72 90 85 91
 2017 63 64 88 87 88
@@ -121,11 +121,11 @@ BATCHES = """
 LAW_OF_COLUMN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("1/k^2", {}), ("1/k^1.5", {"outcomes": "inverse-1.5"}), ("1/k, k <= 100", {"outcomes": "log-uniform"}),
     ("1/k, k <= 200", {"outcomes": "log-uniform", "max_gcd": 200}), ("1/sqrt(k)", {"outcomes": "inverse-sqrt"}))
-BATCH_COLUMNS = tuple(f"{law}, batch {size}" for law in ("natural", "log-uniform outcomes") for size in (64, 256))
+BATCH_COLUMNS = tuple(f"{outcomes}, batch {size}" for outcomes in ("natural", "log-uniform outcomes") for size in (64, 256))
 CORRECT = Measure("correct")
 SCORES = [("accuracy", Measure("accuracy")), ("correct GCD", CORRECT)]
-DEAD_FLAG = Note("pitfall", "the published code's flag for this law has no effect, so the published column is very likely "
-                 "a second natural run; ours follows the law as written", alone=True)
+DEAD_FLAG = Note("pitfall", "the published code's flag for this distribution has no effect, so the published column is very "
+                 "likely a second natural run; ours follows the distribution as written", alone=True)
 ROUNDING = Note("other recipe", "log-uniform operands are rounded to the nearest integer, as in the text; the published "
                 "code rounds down")
 
@@ -149,10 +149,10 @@ TABLES = (
           best_of=3, epochs=1000, note=ROUNDING),
     Table("benford_inverse", "tab:benford_inverse", 7, "Log-uniform operands and outcomes",
           grid(BENFORD_INVERSE, SCORES, inverse), best_of=3, epochs=1000, note=ROUNDING),
-    Table("ablation_outcome_dist", "tab:ablation_outcome_dist", 13, "Outcome laws, log-uniform operands",
-          grid(OUTCOME_LAWS, [(name, CORRECT) for name, _ in LAW_OF_COLUMN],
+    Table("ablation_outcome_dist", "tab:ablation_outcome_dist", 13, "Outcome distributions, log-uniform operands",
+          grid(OUTCOME_DISTRIBUTIONS, [(name, CORRECT) for name, _ in LAW_OF_COLUMN],
                lambda base, column: benford(base, **LAW_OF_COLUMN[column][1]),
-               {(int(line.split()[0]), "1/k^1.5"): DEAD_FLAG for line in OUTCOME_LAWS.strip().splitlines()}),
+               {(int(line.split()[0]), "1/k^1.5"): DEAD_FLAG for line in OUTCOME_DISTRIBUTIONS.strip().splitlines()}),
           best_of=3, epochs=1300),
     Table("ablation_batch64", "tab:ablation_batch64", 14, "Batches of 64 and of 256, log-uniform operands",
           grid(BATCHES, [(name, CORRECT) for name in BATCH_COLUMNS], batch), best_of=3, epochs=1300,

@@ -1,9 +1,9 @@
-"""The laws that operands and GCD are drawn from, each with its exact probabilities.
+"""The distributions that operands and GCD are drawn from, each with its exact probabilities.
 
-An operand law draws integers from 1..N. A pair law draws (a, b) from 1..M, either independently (`natural`) or
-GCD first: k from 1..K with P(k) ~ k^-alpha, and a focus that grows and fades in the course of a training, or with the
-weights of a file; then coprime a, b from the operand law on 1..(M div k) by rejection, times k. Randomness is passed in as
-a numpy generator.
+An operand distribution draws integers from 1..N. A pair distribution draws (a, b) from 1..M, either independently
+(`natural`) or GCD first: k from 1..K with P(k) ~ k^-alpha, and a focus that grows and fades in the course of a training, or
+with the weights of a file; then coprime a, b from the operand distribution on 1..(M div k) by rejection, times k. Randomness
+is passed in as a numpy generator.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FOCUS_GROWN, FOCUS_FADES = 0.5, 0.75
 """Shares of the training after which all of the list is in focus, and after which its share of the examples falls to 0."""
 
 
-class OperandLaw(ABC):
+class OperandDistribution(ABC):
     """Draws integers from 1..N."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class OperandLaw(ABC):
         """P(1), ..., P(limit)."""
 
 
-class UniformOperands(OperandLaw):
+class UniformOperands(OperandDistribution):
     """Every integer of 1..N is equally likely."""
 
     def draw(self, rng: np.random.Generator, limits: Integers | int, count: int) -> Integers:
@@ -52,7 +52,7 @@ class UniformOperands(OperandLaw):
         return np.full(limit, 1.0 / limit)
 
 
-class LogUniformOperands(OperandLaw):
+class LogUniformOperands(OperandDistribution):
     """exp(x) rounded to the nearest integer, x uniform in [0, ln N]."""
 
     def draw(self, rng: np.random.Generator, limits: Integers | int, count: int) -> Integers:
@@ -69,10 +69,10 @@ class LogUniformOperands(OperandLaw):
         return np.asarray(np.diff(edges) / np.log(limit))
 
 
-OPERAND_LAWS: dict[str, OperandLaw] = {"uniform": UniformOperands(), "log-uniform": LogUniformOperands()}
+OPERAND_DISTRIBUTIONS: dict[str, OperandDistribution] = {"uniform": UniformOperands(), "log-uniform": LogUniformOperands()}
 
 
-class PairLaw(ABC):
+class PairDistribution(ABC):
     """Draws pairs (a, b) of 1..M."""
 
     @abstractmethod
@@ -80,24 +80,24 @@ class PairLaw(ABC):
         """`count` pairs."""
 
     def draw_with_gcd(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers, Integers]:
-        """`count` pairs and their GCD; laws that choose the GCD first save computing it."""
+        """`count` pairs and their GCD; distributions that choose the GCD first save computing it."""
         a, b = self.draw(rng, count)
         return a, b, fast_gcd(a, b).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class NaturalPairs(PairLaw):
+class NaturalPairs(PairDistribution):
     """a and b drawn independently; their GCD is what it is."""
 
-    operands: OperandLaw
+    operands: OperandDistribution
     maximum: int
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Integers, Integers]:
         return (self.operands.draw(rng, self.maximum, count), self.operands.draw(rng, self.maximum, count))
 
 
-def coprime_pairs(rng: np.random.Generator, operands: OperandLaw, limits: Integers) -> tuple[Integers, Integers]:
-    """One coprime pair for each limit N, from the operand law on 1..N, by rejection."""
+def coprime_pairs(rng: np.random.Generator, operands: OperandDistribution, limits: Integers) -> tuple[Integers, Integers]:
+    """One coprime pair for each limit N, from the operand distribution on 1..N, by rejection."""
     a = operands.draw(rng, limits, len(limits))
     b = operands.draw(rng, limits, len(limits))
     left = np.flatnonzero(fast_gcd(a, b) != 1)
@@ -118,10 +118,10 @@ def fast_gcd(a: Integers, b: Integers) -> npt.NDArray[np.signedinteger]:
 
 
 @dataclass(frozen=True)
-class GcdFirst(PairLaw):
+class GcdFirst(PairDistribution):
     """The GCD k is drawn first, then a pair that has it."""
 
-    operands: OperandLaw
+    operands: OperandDistribution
     maximum: int
 
     @property
@@ -179,7 +179,7 @@ class ChosenGcd(GcdFirst):
 
 
 @dataclass(frozen=True)
-class Mixture(PairLaw):
+class Mixture(PairDistribution):
     """A share of pairs with uniform GCD, or with a focus in these, the rest natural."""
 
     natural: NaturalPairs
@@ -193,9 +193,9 @@ class Mixture(PairLaw):
         return a, b
 
 
-def pair_law(data: DataSection, maximum: int, progress: float = 0.0) -> PairLaw:
-    """The pair law of a configuration, at some point between the start (0) and the horizon (1) of its training."""
-    operands = OPERAND_LAWS[data.operands]
+def pair_distribution(data: DataSection, maximum: int, progress: float = 0.0) -> PairDistribution:
+    """The pair distribution of a configuration, at some point between the start (0) and the horizon (1) of its training."""
+    operands = OPERAND_DISTRIBUTIONS[data.operands]
     natural = NaturalPairs(operands, maximum)
     if data.outcomes == "natural":
         return natural
