@@ -68,7 +68,7 @@ def main() -> int:
         began = monotonic()
         for _ in range(args.times):
             with tempfile.TemporaryDirectory() as folder:
-                endings.update(start_and_end(["--engine", backend], Path(folder)))
+                endings.update(start_and_end(["--backend", backend], Path(folder)))
         told = ", ".join(f"{count} {ending}" for ending, count in endings.most_common())
         print(f"{backend}: {args.times} starts of two ranks in {monotonic() - began:.0f} s: {told}", flush=True)
         good &= endings == {"ended": 2 * args.times}

@@ -28,8 +28,8 @@ def steps(leaves: dict[str, object], count: int, out: Path | None = None) -> dic
         weights = list(learner.model.parameters())
         facts: dict[str, object] = {
             "rank": ranks.rank, "size": ranks.size, "losses": losses,
-            "gradients": digest(learner.engine.gradients()), "weights": digest(weights),
-            "first_gradient": learner.engine.gradients()[0].flatten()[:50].tolist()}
+            "gradients": digest(learner.backend.gradients()), "weights": digest(weights),
+            "first_gradient": learner.backend.gradients()[0].flatten()[:50].tolist()}
         if out is not None:
             (out / f"rank-{ranks.rank}.json").write_text(json.dumps(facts))
         return facts

@@ -23,7 +23,7 @@ from gcdformer.paper.tables.base import MIXTURE_30
 from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
 
-SMALL = ["--epoch-size", "512", "--test-size", "200", "--max-epochs", "1", "--engine", "autograd", "--quiet"]
+SMALL = ["--epoch-size", "512", "--test-size", "200", "--max-epochs", "1", "--backend", "autograd", "--quiet"]
 
 
 def test_every_claim_has_experiments_of_the_tables() -> None:

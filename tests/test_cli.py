@@ -104,7 +104,7 @@ def test_describe_measures_nothing_that_takes_long_unless_asked(capsys: pytest.C
     _, out, _ = in_process(capsys, *small)
     assert "not measured" in out and "--measure does it" in out
     monkeypatch.setattr(describe, "peak_flops", lambda device: 1e30)  # the guess is too good: the deadline stops it
-    monkeypatch.setattr("gcdformer.training.engines.has_to_compile", lambda config, device: False)
+    monkeypatch.setattr("gcdformer.training.backends.has_to_compile", lambda config, device: False)
     _, out, _ = in_process(capsys, *small)
     assert "it would take longer" in out
     _, out, _ = in_process(capsys, *small, "--no-timing")
@@ -178,7 +178,7 @@ def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
     assert values["sample"]["examples_per_s"] > 0 and values["evaluate"]["examples_per_s"] > 0
 
 
-def test_the_peak_has_all_threads_whatever_the_engine_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_peak_has_all_threads_whatever_the_backend_took(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from gcdformer.commands.bench_measure import matrix_multiply

@@ -11,6 +11,7 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Config, Problem, UserError, preset, train
+from gcdformer.commands.config_file import read_config_file
 from gcdformer.config import config_leaves
 from gcdformer.presets import PRESETS
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
@@ -41,7 +42,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }
-ELSEWHERE = {"device", "threads", "engine", "accumulate", "trackers"}  # below, in test_packed, _distributed, _trackers
+ELSEWHERE = {"device", "threads", "backend", "accumulate", "trackers"}  # below, in test_packed, _distributed, _trackers
 
 
 def trace(config: Config, path: Path) -> str:
@@ -90,7 +91,7 @@ def test_every_field_changes_something(name: str, tmp_path: Path) -> None:
 def test_threads_and_device(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
-        train(tiny_config(threads=2, max_epochs=1, engine="autograd"), tmp_path / "run")
+        train(tiny_config(threads=2, max_epochs=1, backend="autograd"), tmp_path / "run")
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -179,3 +180,12 @@ def test_what_loses_its_meaning_is_dropped() -> None:
     assert mixture.replace(outcomes="uniform").data.final_mixture_share is None
     with pytest.raises(UserError, match="muon"):
         fast.replace(family="lstm", optimizer="muon")
+
+
+def test_a_run_of_an_earlier_version_calls_the_backend_engine(tmp_path: Path) -> None:
+    config = tiny_config(backend="autograd")
+    tree = config.model_dump()
+    tree["machine"]["engine"] = tree["machine"].pop("backend")
+    assert Config.parse(tree) == config
+    (tmp_path / "old.toml").write_text('[machine]\nengine = "autograd"\n')
+    assert read_config_file(tmp_path / "old.toml") == {"backend": "autograd"}

@@ -40,7 +40,7 @@ def learner_of(config: Config, device: torch.device) -> Learner:
 @pytest.fixture
 def like_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host never looks at a value, as on an accelerator."""
-    for place in ("models.interface", "models.transformer", "training.engines"):
+    for place in ("models.interface", "models.transformer", "training.backends"):
         monkeypatch.setattr(f"gcdformer.{place}.can_look", lambda tensor: False)
 
 
@@ -51,11 +51,11 @@ def test_a_step_of_a_transformer_stays_on_its_device_and_waits_for_nothing(leave
     for step in range(3):
         batch = learner.batch(step)
         loss = learner.backward(batch)
-        norm = learner.engine.clip(learner.training.clip)
-        learner.engine.update(1e-3)
+        norm = learner.backend.clip(learner.training.clip)
+        learner.backend.update(1e-3)
         assert isinstance(loss, torch.Tensor) and isinstance(norm, torch.Tensor)
         assert loss.device == norm.device == META
-    state = learner.engine.optimizer_tensors()
+    state = learner.backend.optimizer_tensors()
     assert all(value.device == META for key, value in state.items() if not key.startswith("step/"))
 
 
@@ -98,7 +98,7 @@ def start_state(model: torch.nn.Module) -> object:
 @pytest.mark.parametrize("leaves", VARIANTS, ids=named)
 def test_the_path_of_accelerators_takes_the_same_steps(leaves: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, steps, reads = torch.device("cpu"), 2 * AHEAD + 5, []
-    config = tiny_config(engine="autograd", clip=0.5, **leaves)
+    config = tiny_config(backend="autograd", clip=0.5, **leaves)
     read = Learner.read_losses
     monkeypatch.setattr(Learner, "read_losses", lambda self: (reads.append(len(self._unread)), read(self))[1])
     deferred = learner_of(config, cpu)
@@ -125,7 +125,7 @@ def test_divergence_is_named_by_its_step_and_nothing_is_saved_after_it(bad: int,
         return backward(self, batch) * (math.nan if len(taken) == bad + 1 else 1.0)
 
     monkeypatch.setattr(Learner, "backward", spoil)
-    config = tiny_config(engine="autograd", epoch_size=16 * 100, checkpoint_minutes=minutes)
+    config = tiny_config(backend="autograd", epoch_size=16 * 100, checkpoint_minutes=minutes)
     with pytest.raises(Diverged, match=f"the loss is nan at step {bad}$"):
         train(config, tmp_path / "run", progress=False)
     steps = checkpoint_steps(tmp_path / "run")
@@ -135,27 +135,27 @@ def test_divergence_is_named_by_its_step_and_nothing_is_saved_after_it(bad: int,
 @pytest.mark.usefixtures("like_an_accelerator")
 def test_a_norm_is_read_at_once_where_the_loss_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """As among several ranks, which add their losses."""
-    learner, backward = learner_of(tiny_config(engine="autograd"), torch.device("cpu")), Learner.backward
+    learner, backward = learner_of(tiny_config(backend="autograd"), torch.device("cpu")), Learner.backward
     monkeypatch.setattr(Learner, "backward", lambda self, batch: float(backward(self, batch)))
     learner.learn(0)
-    monkeypatch.setattr(learner.engine, "clip", lambda largest: torch.tensor(math.inf))
+    monkeypatch.setattr(learner.backend, "clip", lambda largest: torch.tensor(math.inf))
     with pytest.raises(Diverged, match="the norm of the gradient is inf at step 1$"):
         learner.learn(1)
 
 
 @pytest.mark.usefixtures("like_an_accelerator")
 def test_a_run_on_the_path_of_accelerators_resumes_bit_for_bit(tmp_path: Path) -> None:
-    config = tiny_config(engine="autograd", epoch_size=16 * 45, max_epochs=2)
+    config = tiny_config(backend="autograd", epoch_size=16 * 45, max_epochs=2)
     whole = train(config, tmp_path / "whole", progress=False)
     train(config, tmp_path / "parts", StopAfter(38))
     train(config, tmp_path / "parts", StopAfter(71))
     assert fingerprint(train(config, tmp_path / "parts", progress=False)) == fingerprint(whole)
-    cpu = train(config.replace(engine="auto"), tmp_path / "cpu", progress=False)
+    cpu = train(config.replace(backend="auto"), tmp_path / "cpu", progress=False)
     assert whole.metrics[-1]["loss"] == pytest.approx(cpu.metrics[-1]["loss"], rel=1e-3)
 
 
 def on(device: torch.device, **leaves: object) -> Config:
-    return tiny_config(device=str(device), engine="autograd", **leaves)
+    return tiny_config(device=str(device), backend="autograd", **leaves)
 
 
 @pytest.mark.parametrize("leaves", VARIANTS, ids=named)

@@ -50,7 +50,7 @@ def test_ranks_divide_a_batch(count: int, size: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-ACCUMULATED = [{}, {"engine": "autograd"}, {"family": "lstm", "heads": 0}, {"outcomes": "uniform", "base": 2}]
+ACCUMULATED = [{}, {"backend": "autograd"}, {"family": "lstm", "heads": 0}, {"outcomes": "uniform", "base": 2}]
 
 
 @pytest.mark.parametrize("leaves", ACCUMULATED,
@@ -63,7 +63,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(leaves: dict[str, ob
 
 
 def test_accumulation_needs_smaller_batches() -> None:
-    config = tiny_config(accumulate=4, engine="autograd")
+    config = tiny_config(accumulate=4, backend="autograd")
     problem, cpu, sizes = Problem.of(config), torch.device("cpu"), []
     learner = Learner(config, problem, new_model(config, problem), cpu)
     learner.model.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
@@ -73,17 +73,17 @@ def test_accumulation_needs_smaller_batches() -> None:
         Learner(tiny_config(accumulate=20), problem, new_model(config, problem), cpu)
 
 
-@pytest.mark.parametrize("engine", ["auto", "autograd"])
-def test_two_ranks_take_the_steps_of_one(engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["auto", "autograd"])
+def test_two_ranks_take_the_steps_of_one(backend: str, tmp_path: Path) -> None:
     """A batch of 17 in two unequal parts, each in three: equal losses, and equal gradients on both ranks."""
-    leaves = {"batch_size": 17, "accumulate": 3, "engine": engine}
+    leaves = {"batch_size": 17, "accumulate": 3, "backend": backend}
     code, output = finish(torchrun(HERE / "rank_steps.py", json.dumps(leaves), STEPS, tmp_path))
     assert code == 0, output
     first, second = (json.loads((tmp_path / f"rank-{rank}.json").read_text()) for rank in (0, 1))
     assert (first["size"], second["rank"]) == (2, 1)
     for key in ("losses", "gradients", "weights"):
         assert first[key] == second[key]
-    alone = steps({"batch_size": 17, "engine": engine}, STEPS)
+    alone = steps({"batch_size": 17, "backend": backend}, STEPS)
     assert first["losses"] == pytest.approx(alone["losses"], abs=1e-5)
     assert first["first_gradient"] == pytest.approx(alone["first_gradient"], abs=1e-4)
 

@@ -32,7 +32,7 @@ max = 1000                      # fields are named as the flags are
 dim = 16
 heads = 2
 threads = 1
-engine = "autograd"
+backend = "autograd"
 
 [data]
 operands = "uniform"

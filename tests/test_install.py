@@ -76,7 +76,7 @@ def fresh(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     (site,) = home.glob("env/lib/python*/site-packages")
     link_core(site)
-    (home / "tiny.toml").write_text(tiny_config(engine="autograd").to_toml())
+    (home / "tiny.toml").write_text(tiny_config(backend="autograd").to_toml())
     return home
 
 
@@ -146,8 +146,8 @@ except UserError as error:
     print(error, file=sys.stderr)
 """
     (fresh / "one.toml").write_text("[budget]\nmax_epochs = 1\n")
-    verbs = ["lab --no-open", "runs .", "sample --format parquet --out x.parquet", "sweep one.toml --out one --engine ray",
-             "sweep one.toml --out one --engine ray --asha"]
+    verbs = ["lab --no-open", "runs .", "sample --format parquet --out x.parquet", "sweep one.toml --out one --backend ray",
+             "sweep one.toml --out one --backend ray --asha"]
     done = run_code(fresh, code, "\n".join(verbs))
     assert done.returncode == 0, done.stderr
     extras = re.findall(r"(\w+) is not installed: pip install 'gcdformer\[(\w+)\]'", done.stderr)

@@ -22,7 +22,7 @@ from gcdformer.models.packed import PackedRows, can_pack
 from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.transformer import Transformer
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
-from gcdformer.training.engines import AutogradEngine, PackedEngine
+from gcdformer.training.backends import AutogradBackend, PackedBackend
 from gcdformer.training.learner import Learner
 from gcdformer.training.muon import nearly_orthogonal
 from gcdformer.training.session import new_model, start_model
@@ -70,8 +70,8 @@ def assert_close(got: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], 
 def test_gradient_is_autograds(name: str) -> None:
     config, problem = setting(name)
     batch = batch_of(config, problem, 50)
-    plain = AutogradEngine(model_of(config, problem), config.training, CPU)
-    packed = PackedEngine(model_of(config, problem), config.training, threads=2)
+    plain = AutogradBackend(model_of(config, problem), config.training, CPU)
+    packed = PackedBackend(model_of(config, problem), config.training, threads=2)
     share = 1 / batch.target_tokens
     for add in (False, True):  # the second time it is added to the first
         loss = plain.backward(batch, share, add=add)
@@ -84,10 +84,10 @@ def test_gradient_is_autograds(name: str) -> None:
 @given(st.lists(st.integers(2, 60), min_size=2, max_size=5))
 def test_rooms_that_had_other_batches_change_no_bit(sizes: list[int]) -> None:
     config, problem = setting("uneven")
-    used = PackedEngine(model_of(config, problem), config.training, threads=2)
+    used = PackedBackend(model_of(config, problem), config.training, threads=2)
     for size in sizes:
         batch = used.encode(batch_of(config, problem, size))
-        fresh = PackedEngine(model_of(config, problem), config.training, threads=2)
+        fresh = PackedBackend(model_of(config, problem), config.training, threads=2)
         assert used.backward(batch, 0.01) == fresh.backward(batch, 0.01)
         assert torch.equal(used.total.flat, fresh.total.flat)
 
@@ -117,7 +117,7 @@ def test_predictor_answers_the_same_on_any_number_of_threads(threads: int) -> No
 def learned(config: Config, problem: Problem, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:
     learner = Learner(config, problem, new_model(config, problem), CPU)
     losses = [learner.learn(step)[0] for step in range(steps)]
-    return losses, dict(learner.model.state_dict()) | learner.engine.optimizer_tensors()
+    return losses, dict(learner.model.state_dict()) | learner.backend.optimizer_tensors()
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
@@ -125,7 +125,7 @@ def test_forty_steps_are_autograds_within_rounding(optimizer: str) -> None:
     config = tiny_config(dim=32, weight_decay=0.1, clip=0.5, lr=1e-3, epsilon=1e-4, optimizer=optimizer)
     problem = Problem.of(config)
     losses, weights = learned(config, problem, 40)
-    plain_losses, plain_weights = learned(config.replace(engine="autograd"), problem, 40)
+    plain_losses, plain_weights = learned(config.replace(backend="autograd"), problem, 40)
     np.testing.assert_allclose(losses, plain_losses, rtol=1e-4)
     assert losses[-1] < losses[0] - 0.5
     assert_close(weights, plain_weights, 1e-2)
@@ -164,11 +164,11 @@ print(hashlib.sha256(b"".join(weight.detach().numpy().tobytes() for weight in le
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_one_engine_goes_on_with_the_others_checkpoint(optimizer: str, tmp_path: Path) -> None:
+def test_one_backend_goes_on_with_the_others_checkpoint(optimizer: str, tmp_path: Path) -> None:
     config = tiny_config(max_epochs=2, epsilon=1e-4, optimizer=optimizer)
     for name, first, then in (("a", "auto", "autograd"), ("b", "autograd", "auto"), ("c", "auto", "auto")):
-        train(config.replace(max_epochs=1, engine=first), tmp_path / name)
-        train(config.replace(engine=then), tmp_path / name)
+        train(config.replace(max_epochs=1, backend=first), tmp_path / name)
+        train(config.replace(backend=then), tmp_path / name)
     found = {name: load_checkpoint(tmp_path / name, checkpoint_steps(tmp_path / name)[-1]) for name in "abc"}
     assert_close(found["a"].model, found["c"].model, 1e-2)
     assert_close(found["b"].model, found["c"].model, 1e-2)
@@ -214,23 +214,23 @@ def test_parts_of_packed_rows_are_those_rows(lengths: list[int], data: st.DataOb
     assert list(part.places) == [place for n in range(first, last) for place in range(lengths[n])]
 
 
-@pytest.mark.parametrize("engine", ["auto", "autograd"])
+@pytest.mark.parametrize("backend", ["auto", "autograd"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_momentum_of_a_dead_unit_ends_at_zero(threads: int, engine: str) -> None:
+def test_the_momentum_of_a_dead_unit_ends_at_zero(threads: int, backend: str) -> None:
     """Denormal numbers made a step four times as long in a run of ten million examples."""
-    config = tiny_config(optimizer="muon", threads=threads, engine=engine)
+    config = tiny_config(optimizer="muon", threads=threads, backend=backend)
     problem = Problem.of(config)
     learner = Learner(config, problem, start_model(config, problem), torch.device("cpu"))
     learner.learn(0)
     with torch.no_grad():
         learner.model.get_parameter("encoder.0.feed_forward.up.bias")[0] = -1e6  # dead: its gradient is zero
     learner.learn(1)
-    tensors = learner.engine.optimizer_tensors()
+    tensors = learner.backend.optimizer_tensors()
     for name in ("up", "down"):
         momentum = tensors[f"momentum/encoder.0.feed_forward.{name}.weight"]
         (momentum[0] if name == "up" else momentum[:, 0]).fill_(1e-39)
-    learner.engine.load_optimizer(tensors)
+    learner.backend.load_optimizer(tensors)
     learner.learn(2)
-    for key, value in learner.engine.optimizer_tensors().items():
+    for key, value in learner.backend.optimizer_tensors().items():
         assert not ((value != 0) & (value.abs() < torch.finfo(torch.float32).tiny)).any(), key
     assert torch.full((1,), 1e-39).mul(0.95).item() != 0  # nobody else's arithmetic is changed

@@ -1,4 +1,4 @@
-"""The Ray engine on a real cluster of two nodes on 127.0.0.1, and what happens when its parts are killed."""
+"""The Ray launcher on a real cluster of two nodes on 127.0.0.1, and what happens when its parts are killed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
     assert not left_running(out)
     wait_for(lambda: not {address for address in listening() - before if "ray" in owner(address)})
     gate.open()
-    code, output = finish(start_sweep(file, out))  # on the other engine: a run is a run
+    code, output = finish(start_sweep(file, out))  # by the other launcher: a run is a run
     assert code == 0 and "1 trials: 1 finished" in output, output
     same_as_uninterrupted(out, tmp_path / "whole", 1, 8)
 

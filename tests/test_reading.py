@@ -316,6 +316,6 @@ def test_a_bad_file_leaves_no_run(tmp_path: Path) -> None:
 
 def test_packed_and_autograd_take_the_same_examples(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "a.csv", 100)
-    losses = [train(tiny_config(train_file=str(path), max_epochs=1, engine=engine), tmp_path / engine).metrics[0]["loss"]
-              for engine in ("auto", "autograd")]
+    losses = [train(tiny_config(train_file=str(path), max_epochs=1, backend=backend), tmp_path / backend).metrics[0]["loss"]
+              for backend in ("auto", "autograd")]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

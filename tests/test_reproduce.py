@@ -32,7 +32,7 @@ from gcdformer.presets import VERSIONS, preset
 from gcdformer.sweeps.plan import Planned
 from ledger_entries import ideal
 
-SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, engine="autograd", threads=1)
+SMALL: dict[str, Any] = dict(epoch_size=512, test_size=200, max_minutes=None, max_epochs=2, backend="autograd", threads=1)
 PINNED = {"fast": ("4", "eff27f161e10"), "paper": ("1", "e73e26498c01")}
 PINNED_BY = [experiments()[name] for name in ("base-10", "base-10_layers-1_dim-512", "base-10_family-lstm_hidden-dim-1024",
                                               "addition_base-10_max-100000")]

@@ -20,7 +20,7 @@ from gcdformer.paper.tables.benford import benford
 from gcdformer.paper.tables.grokking import TWO_SET
 from ledger_entries import ideal
 
-SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--engine", "autograd"]
+SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--backend", "autograd"]
 
 
 @pytest.mark.processes

@@ -1,4 +1,4 @@
-"""Sweeps: the file and its errors, names, what is missing, and the local engine with processes that are killed."""
+"""Sweeps: the file and its errors, names, what is missing, and the local launcher with processes that are killed."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_a_trial_sees_gpus_that_were_given_to_the_sweep_and_no_others(monkeypatc
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5a, 7")
 
     def seen(needs: Needs, jobs: int | None = None) -> list[str]:
-        engine = LocalLauncher(needs, jobs)
-        return [engine.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(engine.slots)]
+        launcher = LocalLauncher(needs, jobs)
+        return [launcher.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(launcher.slots)]
 
     assert seen(Needs(gpus=1)) == ["3", "GPU-5a", "7"] and seen(Needs(gpus=2)) == ["3,GPU-5a"]
     assert seen(Needs(gpus=0.5)) == ["3", "3", "GPU-5a", "GPU-5a", "7", "7"]

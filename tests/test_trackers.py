@@ -28,7 +28,7 @@ pytest.importorskip("wandb", reason="pip install 'gcdformer[track]'")
 pytestmark = pytest.mark.processes  # W&B starts a service of its own
 BLOCK = 32768
 SMALL = ["--base", "10", "--max", "1000", "--dim", "16", "--epoch-size", "320", "--batch-size", "16", "--test-size", "200",
-         "--threads", "1", "--engine", "autograd", "--schedule", "constant"]
+         "--threads", "1", "--backend", "autograd", "--schedule", "constant"]
 
 
 @pytest.fixture(autouse=True)

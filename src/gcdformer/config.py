@@ -38,6 +38,8 @@ FILE_DISTRIBUTIONS: dict[str, Any] = {"operands": "uniform", "outcomes": "natura
     "budget": None,
                              "repeat_share": 0.0, "repeat_size": None}
 """What the distributions are set to where examples come from a file."""
+RENAMED = {"engine": "backend"}
+"""Leaves that had another name in earlier versions, and that run folders of theirs still have."""
 Schedule = Literal["constant", "inverse-sqrt", "cosine"]
 
 
@@ -253,7 +255,15 @@ class LimitsSection(Section):
 class MachineSection(Section):
     """Where it runs and what is kept. Not part of a run's identity."""
 
-    engine: Literal["auto", "autograd"] = Field("auto", description="auto: the packed training step where there is one (a "
+    @model_validator(mode="before")
+    @classmethod
+    def renamed(cls, fields: Any) -> Any:
+        """Configurations of earlier versions call the backend `engine`."""
+        if isinstance(fields, dict):
+            return {RENAMED.get(name, name): value for name, value in fields.items()}
+        return fields
+
+    backend: Literal["auto", "autograd"] = Field("auto", description="auto: the packed training step where there is one (a "
                                                 "transformer in float32 on a CPU); autograd: torch's own everywhere")
 
     device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$",

@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def full(args: argparse.Namespace) -> int:
-    """Measure and draw the curves; of the flags of the model only the threads and the engine are passed on."""
+    """Measure and draw the curves; of the flags of the model only the threads and the backend are passed on."""
     if args.figure.suffix not in (".svg", ".png"):
         raise UserError(f"figure: a file that ends in .svg or .png, got '{args.figure}'")
     leaves = given(args)
     if args.config_file is not None:
         raise UserError("--full measures bench's default model: leave --config out")
-    if others := set(leaves) - {"threads", "engine"}:
+    if others := set(leaves) - {"threads", "backend"}:
         raise UserError(f"full: chooses widths, depths, bases and batch sizes itself; leave out {', '.join(sorted(others))}")
     flags = [part for name, value in leaves.items() for part in (f"--{name}", str(value))]
     with progress("measuring", quiet=args.quiet) as advance:

@@ -113,7 +113,7 @@ def matrix_multiply(device: torch.device, threads: int, size: int = 2048) -> Cal
     a, product = torch.ones(size, size, device=device), torch.empty(size, size, device=device)
 
     def work() -> int:
-        before = torch.get_num_threads()  # the packed engine has threads of its own and takes torch's away
+        before = torch.get_num_threads()  # the packed backend has threads of its own and takes torch's away
         torch.set_num_threads(threads)
         torch.mm(a, a, out=product)
         torch.set_num_threads(before)

@@ -85,8 +85,8 @@ def epoch_seconds(config: Config, problem: Problem, facts: dict[str, Any],
                   patience: float | None) -> tuple[float | None, str]:
     """Seconds of an epoch, tests included; None, and why, if measuring them would take longer than the patience."""
     from gcdformer.evaluation.predictor import Stopped
+    from gcdformer.training.backends import has_to_compile
     from gcdformer.training.device import choose_device
-    from gcdformer.training.engines import has_to_compile
     from gcdformer.training.learner import Diverged
     from gcdformer.training.session import measure_speed
     device = choose_device(config.machine)

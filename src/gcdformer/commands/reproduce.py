@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gcdformer.paper.reproduce import Recipe
     from gcdformer.sweeps.plan import Planned
 
-FREE = ["engine", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
+FREE = ["backend", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
                               and leaf.name not in ("seed", "init_from", "horizon"))]
 
 

@@ -101,7 +101,7 @@ def wall_time(args: argparse.Namespace, todo: list[Planned]) -> float | None:
 
 
 def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
-    """Hand what is missing to the local engine: each run a process with one thread."""
+    """Hand what is missing to the local launcher: each run a process with one thread."""
     missing = to_train(planned)
     how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
     if not all(one.over for one in planned) and not how.quiet:
@@ -113,8 +113,8 @@ def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Reci
     from gcdformer.training.signals import StopRequest
     here = [one for one in planned if one.status not in (RECORDED, MEASURED)]
     mark(missing, recipe)
-    with StopRequest() as stop, LocalLauncher(ONE_THREAD, args.jobs) as engine:
-        run_trials(here, engine, board_for(how, here, engine.slots), stop)
+    with StopRequest() as stop, LocalLauncher(ONE_THREAD, args.jobs) as launcher:
+        run_trials(here, launcher, board_for(how, here, launcher.slots), stop)
         interrupted = bool(stop)
     for one in here:
         if worth_a_line(one, interrupted):

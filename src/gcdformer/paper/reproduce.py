@@ -1,4 +1,4 @@
-"""Measures the paper's tables: from tables to trials for the sweep's engine, and from run folders to entries of the ledger.
+"""Measures the paper's tables: from tables to trials for a launcher, and from run folders to entries of the ledger.
 
 Runs lie in OUT/RECIPE/EXPERIMENT_seed-S, ordinary run folders; a recipe is a preset, its version and a budget, so that
 neither budgets nor versions of a preset share a folder. What a run was started as is noted in its folder, in

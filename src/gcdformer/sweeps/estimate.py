@@ -1,6 +1,6 @@
 """How long the trials of a sweep will take here: a few shapes are measured, the others follow by their FLOPs.
 
-A shape is what a step costs: task, base, model, batch. An estimate knows nothing of other machines or engines.
+A shape is what a step costs: task, base, model, batch. An estimate knows nothing of other machines or launchers.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from gcdformer.config import Config, LimitsSection, Section, config_leaves, parse_toml
+from gcdformer.config import RENAMED, Config, LimitsSection, Section, config_leaves, parse_toml
 from gcdformer.data import Problem
 from gcdformer.errors import UserError
 from gcdformer.presets import preset
@@ -47,7 +47,7 @@ Value = bool | int | float | str
 LONGEST_NAME = 120
 BOTH_SIDES = ("layers", "dim", "heads")
 SECTION = {leaf.name: leaf.section for leaf in config_leaves()}
-SPELLINGS = {leaf.flag.removeprefix("--").replace("-", "_"): leaf.name for leaf in config_leaves()}
+SPELLINGS = RENAMED | {leaf.flag.removeprefix("--").replace("-", "_"): leaf.name for leaf in config_leaves()}
 
 
 class Needs(Section):

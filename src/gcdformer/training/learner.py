@@ -20,8 +20,8 @@ from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
 from gcdformer.models import Seq2Seq
 from gcdformer.models.packed import PackedBatch
+from gcdformer.training.backends import Figure, build_backend
 from gcdformer.training.distributed import Ranks, cuts
-from gcdformer.training.engines import Figure, build_engine
 from gcdformer.training.schedules import learning_rate
 
 AHEAD = 32
@@ -44,7 +44,7 @@ def without_denormals() -> Iterator[None]:
 
 
 class Learner:
-    """A model with its engine and its stream, on a device."""
+    """A model with its backend and its stream, on a device."""
 
     def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device,
                  ranks: Ranks | None = None) -> None:
@@ -54,8 +54,8 @@ class Learner:
         if config.training.batch_size < least:
             raise UserError(f"batch_size: at least {least} for {self.ranks.size} ranks with accumulate {self.micro}, "
                             f"got {config.training.batch_size}")
-        self.engine = build_engine(model, config, device, self.ranks)
-        self.model = self.engine.model
+        self.backend = build_backend(model, config, device, self.ranks)
+        self.model = self.backend.model
         self.stream = Stream.of(config, problem)
         self._steps_encoded = max(1, BLOCK // config.training.batch_size)
         self._encoded: tuple[int, Batch | PackedBatch] | None = None
@@ -72,11 +72,11 @@ class Learner:
         rate = learning_rate(self.training, step)
         loss = self.backward(self.batch(step))
         check_number("loss", loss, step)
-        norm = self.engine.clip(self.training.clip)
+        norm = self.backend.clip(self.training.clip)
         if isinstance(loss, float):  # known already, as among several ranks, so there is nothing to run ahead of
             norm = float(norm)
         check_number("norm of the gradient", norm, step)
-        self.engine.update(rate)
+        self.backend.update(rate)
         self._unread.append((step, loss, norm))
         if isinstance(loss, float) or self._newest is None or len(self._unread) >= AHEAD:
             self.read_losses()
@@ -110,7 +110,7 @@ class Learner:
         start, stop = cuts(size, self.ranks.size)[self.ranks.rank]
         for index, (first, last) in enumerate(cuts(stop - start, self.micro)):
             part = batch.part(start + first, start + last)
-            loss += self.engine.backward(part, share, add=index > 0, last=index == self.micro - 1)
+            loss += self.backend.backward(part, share, add=index > 0, last=index == self.micro - 1)
         return loss if self.ranks.size == 1 else self.ranks.total(float(loss))
 
     def batch(self, step: int) -> Batch | PackedBatch:
@@ -120,7 +120,7 @@ class Learner:
         if self._encoded is None or self._encoded[0] != chunk:
             first = chunk * self._steps_encoded * size
             questions = self.stream.examples(first, first + self._steps_encoded * size)
-            self._encoded = (chunk, self.engine.encode(self.problem.encode_batch(questions)))
+            self._encoded = (chunk, self.backend.encode(self.problem.encode_batch(questions)))
         return self._encoded[1].part(place * size, (place + 1) * size)
 
 

@@ -49,7 +49,7 @@ class Trainer:
         self._agreed: signal.Signals | None = None
 
     def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
-        self.learner.engine.load_optimizer(checkpoint.optimizer)
+        self.learner.backend.load_optimizer(checkpoint.optimizer)
         self.state = replace(checkpoint.state)
         self.lines = lines
 
@@ -165,7 +165,7 @@ class Trainer:
             return
         self.add_losses(wait=True)
         model = self.learner.model
-        tensors = self.learner.engine.optimizer_tensors()
+        tensors = self.learner.backend.optimizer_tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
         best = best_line(self.lines)
         certified = [line["step"] for line in self.lines if line.get("certified")]

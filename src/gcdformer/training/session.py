@@ -37,9 +37,9 @@ from gcdformer.runs.metrics import Line, keep_metrics
 from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest
 from gcdformer.tasks.trust import trust_task
+from gcdformer.training.backends import has_to_compile
 from gcdformer.training.device import choose_device, chosen_threads
 from gcdformer.training.distributed import Ranks, in_ranks
-from gcdformer.training.engines import has_to_compile
 from gcdformer.training.learner import Learner
 from gcdformer.training.loop import Trainer
 from gcdformer.training.signals import StopRequest

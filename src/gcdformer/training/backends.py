@@ -1,7 +1,7 @@
 """How a step is computed: by torch's autograd on any model and device, or by the packed transformer on a CPU.
 
-An engine has the gradient of a batch, the optimiser and its state under the parameters' names. Both leave the same
-numbers within rounding, and each can go on with the other's checkpoint. It knows nothing of steps, streams or schedules.
+A backend has the gradient of a batch, the optimiser and its state under the parameters' names. Both leave the same
+numbers within rounding, and each can resume the other's checkpoint. It knows nothing of steps, streams or schedules.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Figure = float | Tensor
 """A loss or a norm: a number on a CPU; on an accelerator a tensor, since reading it would wait for all that is queued."""
 
 
-class Engine(ABC):
+class Backend(ABC):
     """A model with its optimiser."""
 
     model: Seq2Seq
@@ -46,7 +46,7 @@ class Engine(ABC):
 
     @abstractmethod
     def encode(self, batch: Batch) -> Batch | PackedBatch:
-        """The batch in the form that this engine reads; parts of it are batches too."""
+        """The batch in the form that this backend reads; parts of it are batches too."""
 
     @abstractmethod
     def backward(self, batch: Batch | PackedBatch, share: float, *, add: bool = False, last: bool = True) -> Figure:
@@ -110,7 +110,7 @@ class SummedLoss(nn.Module):
         return sequence_loss(self.model, inputs_NS, targets_NT, reduction="sum")
 
 
-class AutogradEngine(Engine):
+class AutogradBackend(Backend):
     """Any model on any device; several ranks by DDP."""
 
     def __init__(self, model: Seq2Seq, training: TrainingSection, device: torch.device, ranks: Ranks | None = None) -> None:
@@ -147,7 +147,7 @@ class AutogradEngine(Engine):
         self.optimizers.load(tensors)
 
 
-class PackedEngine(Engine):
+class PackedBackend(Backend):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
     def __init__(self, model: Transformer, training: TrainingSection, threads: int, ranks: Ranks | None = None) -> None:
@@ -231,17 +231,17 @@ class PackedEngine(Engine):
         self.optimizers.load(whole)
 
 
-def build_engine(model: Seq2Seq, config: Config, device: torch.device, ranks: Ranks) -> Engine:
-    """The packed engine where it can be, unless autograd is asked for."""
-    if config.machine.engine == "auto" and can_pack(model, device, config.training.precision):
+def build_backend(model: Seq2Seq, config: Config, device: torch.device, ranks: Ranks) -> Backend:
+    """The packed backend where it can be, unless autograd is asked for."""
+    if config.machine.backend == "auto" and can_pack(model, device, config.training.precision):
         assert isinstance(model, Transformer)
-        return PackedEngine(model, config.training, chosen_threads(config.machine), ranks)
-    return AutogradEngine(model, config.training, device, ranks)
+        return PackedBackend(model, config.training, chosen_threads(config.machine), ranks)
+    return AutogradBackend(model, config.training, device, ranks)
 
 
 def has_to_compile(config: Config, device: torch.device) -> bool:
     """Whether the first step will take some seconds to compile the packed loops, once on this machine."""
-    if config.machine.engine != "auto" or not is_packable(config.model.family, device, config.training.precision):
+    if config.machine.backend != "auto" or not is_packable(config.model.family, device, config.training.precision):
         return False
     from gcdformer.models.packed.kernels import were_compiled
 
