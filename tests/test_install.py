@@ -146,8 +146,8 @@ except UserError as error:
     print(error, file=sys.stderr)
 """
     (fresh / "one.toml").write_text("[budget]\nmax_epochs = 1\n")
-    verbs = ["lab --no-open", "runs .", "sample --format parquet --out x.parquet", "sweep one.toml --out one --backend ray",
-             "sweep one.toml --out one --backend ray --asha"]
+    verbs = ["lab --no-open", "runs .", "sample --format parquet --out x.parquet", "sweep one.toml --out one --engine ray",
+             "sweep one.toml --out one --engine ray --asha"]
     done = run_code(fresh, code, "\n".join(verbs))
     assert done.returncode == 0, done.stderr
     extras = re.findall(r"(\w+) is not installed: pip install 'gcdformer\[(\w+)\]'", done.stderr)

@@ -82,7 +82,7 @@ def test_gradient_is_autograds(name: str) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(2, 60), min_size=2, max_size=5))
-def test_rooms_that_had_other_batches_change_no_bit(sizes: list[int]) -> None:
+def test_buffers_that_had_other_batches_change_no_bit(sizes: list[int]) -> None:
     config, problem = setting("uneven")
     used = PackedBackend(model_of(config, problem), config.training, threads=2)
     for size in sizes:
@@ -211,7 +211,7 @@ def test_parts_of_packed_rows_are_those_rows(lengths: list[int], data: st.DataOb
     part = PackedRows.of(rows, np.array(lengths)).part(first, last)
     got = [list(part.tokens[a:b]) for a, b in zip(part.starts[:-1], part.starts[1:], strict=True)]
     assert got == [list(rows[n, :lengths[n]]) for n in range(first, last)]
-    assert list(part.places) == [place for n in range(first, last) for place in range(lengths[n])]
+    assert list(part.positions) == [place for n in range(first, last) for place in range(lengths[n])]
 
 
 @pytest.mark.parametrize("backend", ["auto", "autograd"])

@@ -151,7 +151,7 @@ class PackedBackend(Backend):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
     def __init__(self, model: Transformer, training: TrainingSection, threads: int, ranks: Ranks | None = None) -> None:
-        from gcdformer.models.packed.back import Shard
+        from gcdformer.models.packed.backward import Shard
         from gcdformer.models.packed.memory import FlatTensors
 
         torch.set_num_threads(1)  # the threads are the shards'

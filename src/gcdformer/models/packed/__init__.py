@@ -1,10 +1,10 @@
 """The transformer written out by hand for float32 on a CPU: the same mathematics as `transformer.py`, in less time.
 
-Rows are packed without padding, matrix products write into rooms that are used again, everything between them is one
-compiled loop, and no graph is recorded: the way back is written out too. All of it is written on a tape when the model
-is built (forward, then back for training or generate for answers) and run by one compiled call a batch, without Python.
+Rows are packed without padding, matrix products write into buffers that are used again, everything between them is one
+compiled loop, and no autograd graph is recorded. When the model is built, a program of instructions is emitted (`forward`,
+then `backward` for training or `generate` for decoding); one compiled call runs it for a batch, without Python.
 `transformer.py` stays the reference that tests compare with; `can_pack` says which models this is for.
-Only forward, back, generate and what they use import numba.
+Only forward, backward, generate and what they use import numba.
 """
 
 from gcdformer.models.packed.choice import can_pack, is_packable, one_thread_each

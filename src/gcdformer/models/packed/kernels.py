@@ -1,12 +1,15 @@
-"""Compiled code of the packed transformer: loops that are one pass over data in the cache, and `interpret`, to run a tape.
+"""The kernels of the packed transformer, and `interpret`, which runs a program of them in one compiled call.
 
-Rows of a batch are packed: tokens of all rows one after another, row n at starts[n] .. starts[n+1], so that there is
-no padding to hide or to compute. The loops know arrays of float32, not models. A whole tape is one call that lets other
-threads run, so that they need not take turns in Python; nothing in it is checked, and nothing allocates.
-numba compiles all this once a machine for each width of heads and keeps the result until this file changes; after a
-change of vectors.py or operations.py touch it.
+Rows of a batch are packed: tokens of all sequences one after another, sequence n at starts[n] .. starts[n+1], so that there
+is no padding to mask or to compute. A kernel is one pass over data in the cache; it knows arrays of float32, not models. The
+call releases the GIL, so that threads need not take turns in Python; nothing in it is checked, and nothing allocates.
+numba compiles all of it once per machine for each width of heads and caches the result until this file changes; after a
+change of vectors.py or instructions.py touch it.
 
-Letters: `unit` is a normalised vector before its gain and bias, `scale` what it was multiplied by to become one.
+Shapes: T tokens (of the side that a kernel is called for), D the width of that side, V the vocabulary, H heads of E = D / H,
+S tokens on the key side. LayerNorm: `unit`, (T, D), is (x - mean) / std before gain and bias; `scale`, (T,), is 1 / std.
+`grad_x` is d loss / d x and has the shape of x. The same mathematics is in `layers.py`: Embedding, SelfAttention,
+CrossAttention, FeedForward and nn.LayerNorm; the loss is `interface.sequence_loss`.
 """
 
 from __future__ import annotations
@@ -19,22 +22,22 @@ import numba
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
-from gcdformer.models.packed.operations import (
+from gcdformer.models.packed.instructions import (
     ADD,
     ADD_BIAS,
     ADD_NORM,
-    ATTEND,
-    ATTEND_BACK,
-    CHOOSE,
+    APPEND_TO_CACHE,
+    ARGMAX,
+    ATTENTION,
+    ATTENTION_BACKWARD,
     CROSS_ENTROPY,
     EMBED,
-    EMBED_BACK,
+    EMBED_BACKWARD,
     INPUTS,
-    KEEP,
-    NORM_BACK,
-    PRODUCT,
+    MATMUL,
+    NORM_BACKWARD,
     RELU,
-    RELU_BACK,
+    RELU_BACKWARD,
     SUM_ROWS,
     ZERO,
 )
@@ -60,7 +63,7 @@ LANES = 32
 
 @inlined
 def normalise(total, gain, bias, epsilon, unit, scale, out, i):
-    """Layer norm of one vector."""
+    """out[i] = gain * (total - mean(total)) / sqrt(var(total) + epsilon) + bias; total (D,), unit and out (T, D)."""
     dim = total.shape[0]
     mean = F(0)
     for j in range(dim):
@@ -78,28 +81,31 @@ def normalise(total, gain, bias, epsilon, unit, scale, out, i):
 
 
 @loop
-def embed(tokens, places, table, positions, gain, bias, epsilon, total, unit, scale, out):
-    """out = norm(table[token] + positions[place]); `total` is room for one vector."""
+def embed(tokens, positions, token_table, position_table, gain, bias, epsilon, total, unit, scale, out):
+    """out = LayerNorm(token_table[tokens] + position_table[positions]).
+
+    tokens, positions (T,); token_table (V, D); position_table (positions, D); `total` (D,) is scratch; out (T, D).
+    """
     for i in range(tokens.shape[0]):
-        token, place = tokens[i], places[i]
+        token, position = tokens[i], positions[i]
         for j in range(total.shape[0]):
-            total[j] = table[token, j] + positions[place, j]
+            total[j] = token_table[token, j] + position_table[position, j]
         normalise(total, gain, bias, epsilon, unit, scale, out, i)
 
 
 @loop
-def embed_back(tokens, places, change, d_table, d_positions):
-    """Add each token's change to its rows of the two tables."""
+def embed_backward(tokens, positions, grad, grad_token_table, grad_position_table):
+    """grad_token_table[tokens] += grad; grad_position_table[positions] += grad; grad (T, D)."""
     for i in range(tokens.shape[0]):
-        token, place = tokens[i], places[i]
-        for j in range(change.shape[1]):
-            d_table[token, j] += change[i, j]
-            d_positions[place, j] += change[i, j]
+        token, position = tokens[i], positions[i]
+        for j in range(grad.shape[1]):
+            grad_token_table[token, j] += grad[i, j]
+            grad_position_table[position, j] += grad[i, j]
 
 
 @loop
 def add_norm(x, y, y_bias, gain, bias, epsilon, total, unit, scale, out):
-    """out = norm(x + y + y_bias)."""
+    """out = LayerNorm(x + y + y_bias); x, y, unit, out (T, D); y_bias, gain, bias (D,); `total` (D,) is scratch."""
     for i in range(x.shape[0]):
         for j in range(total.shape[0]):
             total[j] = x[i, j] + y[i, j] + y_bias[j]
@@ -107,61 +113,68 @@ def add_norm(x, y, y_bias, gain, bias, epsilon, total, unit, scale, out):
 
 
 @loop
-def norm_back(change, unit, scale, gain, d_gain, d_bias, d_total, d_added_bias):
-    """From the change of a norm's output to that of its input, its gain and bias, and of a bias added to its input."""
-    rows, dim = change.shape
+def norm_backward(grad_out, unit, scale, gain, grad_gain, grad_bias, grad_total, grad_added_bias):
+    """The backward pass of LayerNorm(total), total = x + y + added_bias; grad_out, unit, grad_total (T, D), the others (D,).
+
+    w = grad_out * gain;  grad_total = scale * (w - mean(w) - unit * mean(w * unit)), means over D
+    grad_gain += sum(grad_out * unit);  grad_bias += sum(grad_out);  grad_added_bias += sum(grad_total), sums over T
+    """
+    rows, dim = grad_out.shape
     for i in range(rows):
         mean, along = F(0), F(0)
         for j in range(dim):
-            weighted = change[i, j] * gain[j]
+            weighted = grad_out[i, j] * gain[j]
             mean += weighted
             along += weighted * unit[i, j]
         mean /= F(dim)
         along /= F(dim)
         factor = scale[i]
         for j in range(dim):
-            d_gain[j] += change[i, j] * unit[i, j]
-            d_bias[j] += change[i, j]
-            value = factor * (change[i, j] * gain[j] - mean - unit[i, j] * along)
-            d_total[i, j] = value
-            d_added_bias[j] += value
+            grad_gain[j] += grad_out[i, j] * unit[i, j]
+            grad_bias[j] += grad_out[i, j]
+            value = factor * (grad_out[i, j] * gain[j] - mean - unit[i, j] * along)
+            grad_total[i, j] = value
+            grad_added_bias[j] += value
 
 
 @loop
 def add_bias(y, bias):
+    """y += bias; y (T, D), bias (D,)."""
     for i in range(y.shape[0]):
         for j in range(y.shape[1]):
             y[i, j] += bias[j]
 
 
 @loop
-def sum_rows(change, d_bias):
-    for i in range(change.shape[0]):
-        for j in range(change.shape[1]):
-            d_bias[j] += change[i, j]
+def sum_rows(grad, grad_bias):
+    """grad_bias += sum of grad over T; grad (T, D), grad_bias (D,)."""
+    for i in range(grad.shape[0]):
+        for j in range(grad.shape[1]):
+            grad_bias[j] += grad[i, j]
 
 
 @loop
 def add(x, y):
+    """x += y; both (T, D)."""
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             x[i, j] += y[i, j]
 
 
 @loop
-def keep(qkv, past, starts, lengths):
-    """Copy the last columns of row n to the newest place of row n of the past."""
-    width = past.shape[1]
+def append_to_cache(qkv, cache, starts, lengths):
+    """cache[starts[n] + lengths[n] - 1] = the keys and values in qkv[n]; qkv (N, 3 D), one token each; cache (., 2 D)."""
+    width = cache.shape[1]
     skipped = qkv.shape[1] - width
     for n in range(qkv.shape[0]):
-        place = starts[n] + lengths[n] - 1
+        newest = starts[n] + lengths[n] - 1
         for j in range(width):
-            past[place, j] = qkv[n, skipped + j]
+            cache[newest, j] = qkv[n, skipped + j]
 
 
 @loop
 def relu(y, bias):
-    """y = max(y + bias, 0) in place."""
+    """y = max(y + bias, 0) in place; y (T, 4 D), bias (4 D,)."""
     for i in range(y.shape[0]):
         for j in range(y.shape[1]):
             value = y[i, j] + bias[j]
@@ -169,14 +182,14 @@ def relu(y, bias):
 
 
 @loop
-def relu_back(change, y, d_bias):
-    """Change of the ReLU's input, in place, and of the bias."""
-    for i in range(change.shape[0]):
-        for j in range(change.shape[1]):
-            value = change[i, j]
+def relu_backward(grad, y, grad_bias):
+    """grad = grad * (y > 0) in place; grad_bias += sum of grad over T; grad, y (T, 4 D), grad_bias (4 D,)."""
+    for i in range(grad.shape[0]):
+        for j in range(grad.shape[1]):
+            value = grad[i, j]
             value = value if y[i, j] > F(0) else F(0)
-            change[i, j] = value
-            d_bias[j] += value
+            grad[i, j] = value
+            grad_bias[j] += value
 
 
 @inlined
@@ -197,6 +210,7 @@ def exponential(x):
 
 @loop
 def exponentials(values):
+    """values = exp(values) in place, for values <= 0; any length."""
     for i in range(values.shape[0]):
         values[i] = exponential(values[i])
 
@@ -222,51 +236,57 @@ def add_and_find_largest(row, bias, lanes):
 
 
 @loop
-def cross_entropy(logits, bias, wanted, share, d_bias, lanes):
-    """Sum of -log softmax(logits + bias)[wanted]; logits become its change times `share`, in place."""
-    rows, words = logits.shape
+def cross_entropy(logits, bias, targets, loss_weight, grad_bias, lanes):
+    """loss = -sum over T of log softmax(logits + bias)[target]; logits (T, V), bias (V,), targets (T,).
+
+    logits become d (loss_weight * loss) / d logits = loss_weight * (softmax(logits + bias) - onehot(target)), in place, and
+    grad_bias, (V,), gets their sum over T added.
+    """
+    rows, vocabulary = logits.shape
     loss = 0.0
     for i in range(rows):
         row = logits[i]
         largest = add_and_find_largest(row, bias, lanes)
-        there = row[wanted[i]]
+        target = row[targets[i]]
         total = F(0)
-        for j in range(words):
+        for j in range(vocabulary):
             value = exponential(row[j] - largest)
             row[j] = value
             total += value
-        loss += np.log(np.float64(total)) + np.float64(largest) - np.float64(there)
-        factor = share / total
-        for j in range(words):
+        loss += np.log(np.float64(total)) + np.float64(largest) - np.float64(target)
+        factor = loss_weight / total
+        for j in range(vocabulary):
             value = row[j] * factor
             row[j] = value
-            d_bias[j] += value
-        row[wanted[i]] -= share
-        d_bias[wanted[i]] -= share
+            grad_bias[j] += value
+        row[targets[i]] -= loss_weight
+        grad_bias[targets[i]] -= loss_weight
     return loss
 
 
 @loop
-def choose(logits, bias, words, lanes):
-    """words[i] = the word of the largest logit + bias."""
+def argmax(logits, bias, tokens, lanes):
+    """tokens = argmax over V of logits + bias; logits (T, V), bias (V,), tokens (T,)."""
     for i in range(logits.shape[0]):
         row = logits[i]
         largest = add_and_find_largest(row, bias, lanes)
-        words[i] = 0
+        tokens[i] = 0
         for j in range(row.shape[0]):
             if row[j] == largest:
-                words[i] = j
+                tokens[i] = j
                 break
 
 
 @loop
-def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal, shares, out,
-           like):
-    """Every query of a row looks at the row's keys; `shares` keeps the softmax for the way back.
+def attention(queries, q_stride, keys, k_stride, k_column, v_column, q_starts, k_starts, k_counts, heads, causal,
+              probabilities, out, head_dim):
+    """out = softmax(q k^T / sqrt(E)) v for every head and sequence; `probabilities` keeps the softmax for the backward pass.
 
-    Arrays are flat: token i has `stride` numbers, its keys at `k_part`, its values at `v_part`. `like` is as long as a head.
+    queries (T, q_stride), a query of head h at columns h E .. (h + 1) E; keys (S, k_stride), its keys at k_column + h E ..,
+    its values at v_column + h E ..; out (T, D). All are flat, with strides; probabilities are (T of a sequence, S of it) for
+    each head, one after another. `head_dim` is a tuple as long as E.
     """
-    width = len(like)
+    width = len(head_dim)
     factor = F(1) / np.sqrt(F(width))
     place = 0
     for n in range(q_starts.shape[0] - 1):
@@ -278,15 +298,15 @@ def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts
                 query = (q0 + t) * q_stride + h * width
                 largest = F(-3e38)
                 for s in range(seen):
-                    score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_part + h * width, like)
-                    shares[place + s] = score
+                    score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_column + h * width, head_dim)
+                    probabilities[place + s] = score
                     largest = score if score > largest else largest
                 for s in range(seen):
-                    shares[place + s] -= largest
+                    probabilities[place + s] -= largest
                 for s in range(seen, s_count):
-                    shares[place + s] = F(0)
+                    probabilities[place + s] = F(0)
                 place += s_count
-    exponentials(shares[:place])
+    exponentials(probabilities[:place])
     place = 0
     for n in range(q_starts.shape[0] - 1):
         q0, t_count = q_starts[n], q_starts[n + 1] - q_starts[n]
@@ -296,23 +316,27 @@ def attend(queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts
                 seen = t + 1 if causal else s_count
                 total = F(0)
                 for s in range(seen):
-                    total += shares[place + s]
+                    total += probabilities[place + s]
                 total = F(1) / total
                 mixed = ((q0 + t) * heads + h) * width
                 for e in range(width):
                     out[mixed + e] = F(0)
                 for s in range(seen):
-                    share = shares[place + s] * total
-                    shares[place + s] = share
-                    add_scaled(out, mixed, share, keys, (k0 + s) * k_stride + v_part + h * width, like)
+                    probability = probabilities[place + s] * total
+                    probabilities[place + s] = probability
+                    add_scaled(out, mixed, probability, keys, (k0 + s) * k_stride + v_column + h * width, head_dim)
                 place += s_count
 
 
 @loop
-def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_starts, k_starts, k_counts, heads, causal,
-                shares, d_queries, d_keys, scores, like):
-    """Changes of queries, keys and values, added to what is there; `scores` is room for one row."""
-    width = len(like)
+def attention_backward(grad_out, queries, q_stride, keys, k_stride, k_column, v_column, q_starts, k_starts, k_counts, heads,
+                       causal, probabilities, grad_queries, grad_keys, scores, head_dim):
+    """The backward pass of `attention`, with its shapes; grad_out (T, D); `scores` (S,) is scratch.
+
+    p the probabilities, g = grad_out v^T:  grad_v += p^T grad_out;  grad_scores = p * (g - sum over S of p g) / sqrt(E)
+    grad_q += grad_scores k;  grad_k += grad_scores^T q
+    """
+    width = len(head_dim)
     factor = F(1) / np.sqrt(F(width))
     place = 0
     for n in range(q_starts.shape[0] - 1):
@@ -324,125 +348,117 @@ def attend_back(change, queries, q_stride, keys, k_stride, k_part, v_part, q_sta
                 mixed, query = ((q0 + t) * heads + h) * width, (q0 + t) * q_stride + h * width
                 along = F(0)
                 for s in range(seen):
-                    share = shares[place + s]
-                    content = (k0 + s) * k_stride + v_part + h * width
-                    score = dot(change, mixed, keys, content, like)
-                    add_scaled(d_keys, content, share, change, mixed, like)
+                    probability = probabilities[place + s]
+                    value = (k0 + s) * k_stride + v_column + h * width
+                    score = dot(grad_out, mixed, keys, value, head_dim)
+                    add_scaled(grad_keys, value, probability, grad_out, mixed, head_dim)
                     scores[s] = score
-                    along += share * score
+                    along += probability * score
                 for s in range(seen):
-                    score = shares[place + s] * (scores[s] - along) * factor
-                    key = (k0 + s) * k_stride + k_part + h * width
-                    add_scaled(d_queries, query, score, keys, key, like)
-                    add_scaled(d_keys, key, score, queries, query, like)
+                    score = probabilities[place + s] * (scores[s] - along) * factor
+                    key = (k0 + s) * k_stride + k_column + h * width
+                    add_scaled(grad_queries, query, score, keys, key, head_dim)
+                    add_scaled(grad_keys, key, score, queries, query, head_dim)
                 place += s_count
 
 
 @inlined
-def flat(rooms, room):
-    """All of a room's memory as one array."""
-    address, capacity, rows, widths, counts = rooms
-    return carray(pointer(address[room]), (capacity[room],))
+def flat(buffers, index):
+    """All of a buffer's memory as one array."""
+    address, capacity, rows, widths, counts = buffers
+    return carray(pointer(address[index]), (capacity[index],))
 
 
 @inlined
-def matrix(rooms, room):
-    """As many rows of a room as the batch has."""
-    address, capacity, rows, widths, counts = rooms
-    return carray(pointer(address[room]), (counts[rows[room]], widths[room]))
+def matrix(buffers, index):
+    """As many rows of a buffer as the batch has."""
+    address, capacity, rows, widths, counts = buffers
+    return carray(pointer(address[index]), (counts[rows[index]], widths[index]))
 
 
 @inlined
-def product(rooms, out, x, y, x_turned, y_turned, added, gemm):
-    address, capacity, rows, widths, counts = rooms
-    inner = counts[rows[x]] if x_turned else widths[x]
-    sgemm(gemm, x_turned, y_turned, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y], widths[y],
-          added, address[out], widths[out])
+def matmul(buffers, out, x, y, x_transposed, y_transposed, accumulate, gemm):
+    """out = x y, or out += x y, by BLAS; x or y may be transposed."""
+    address, capacity, rows, widths, counts = buffers
+    inner = counts[rows[x]] if x_transposed else widths[x]
+    sgemm(gemm, x_transposed, y_transposed, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y],
+          widths[y], accumulate, address[out], widths[out])
 
 
 @compiled
-def interpret(tape, rooms, tokens, places, starts, lengths, wanted, share, epsilon, lanes, scores, gemm, encoder_head,
-              decoder_head):
-    """The loss, if the tape computes one. `tokens`, `places`, `starts`, `lengths` have an array for each side,
-    `rooms` the address, capacity, kind of rows and width of each room, and the rows of each kind."""
+def interpret(instructions, buffers, tokens, positions, starts, lengths, targets, loss_weight, epsilon, lanes, scores, gemm,
+              encoder_head_dim, decoder_head_dim):
+    """Run the instructions in order; the summed loss, if they compute one.
+
+    instructions (n, INSTRUCTION_LENGTH); `buffers` is the address, capacity, kind of rows and width of each buffer, and the
+    rows of each kind; `tokens`, `positions`, `starts`, `lengths` have an array for each side; targets (T,).
+    """
     loss = 0.0
-    widths = rooms[3]
-    for number in range(tape.shape[0]):
-        line = tape[number]
-        what, a, b, c, d, e, f, g, h = line[0], line[1], line[2], line[3], line[4], line[5], line[6], line[7], line[8]
-        if what == PRODUCT:
-            product(rooms, a, b, c, d, e, f, gemm)
-        elif what == ADD_BIAS:
-            add_bias(matrix(rooms, a), flat(rooms, b))
-        elif what == SUM_ROWS:
-            sum_rows(matrix(rooms, a), flat(rooms, b))
-        elif what == RELU:
-            relu(matrix(rooms, a), flat(rooms, b))
-        elif what == RELU_BACK:
-            relu_back(matrix(rooms, a), matrix(rooms, b),
-                              flat(rooms, c))
-        elif what == ADD_NORM:
-            add_norm(matrix(rooms, a), matrix(rooms, b),
-                             flat(rooms, c), flat(rooms, d), flat(rooms, e), epsilon,
-                             flat(rooms, f), matrix(rooms, g),
-                             flat(rooms, h), matrix(rooms, line[9]))
-        elif what == NORM_BACK:
-            norm_back(matrix(rooms, a), matrix(rooms, b),
-                              flat(rooms, c), flat(rooms, d), flat(rooms, e),
-                              flat(rooms, f), matrix(rooms, g),
-                              flat(rooms, h))
-        elif what == ATTEND:
-            asking, asked, heads, causal = a, b, c, d == 1
-            if asking == INPUTS:
-                attend(flat(rooms, e), widths[e], flat(rooms, f), widths[f], g, h,
-                               starts[asking], starts[asked], lengths[asked], heads, causal,
-                               flat(rooms, line[9]), flat(rooms, line[10]), encoder_head)
+    widths = buffers[3]
+    for number in range(instructions.shape[0]):
+        row = instructions[number]
+        code, a, b, c, d, e, f, g, h = row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8]
+        if code == MATMUL:
+            matmul(buffers, a, b, c, d, e, f, gemm)
+        elif code == ADD_BIAS:
+            add_bias(matrix(buffers, a), flat(buffers, b))
+        elif code == SUM_ROWS:
+            sum_rows(matrix(buffers, a), flat(buffers, b))
+        elif code == RELU:
+            relu(matrix(buffers, a), flat(buffers, b))
+        elif code == RELU_BACKWARD:
+            relu_backward(matrix(buffers, a), matrix(buffers, b), flat(buffers, c))
+        elif code == ADD_NORM:
+            add_norm(matrix(buffers, a), matrix(buffers, b), flat(buffers, c), flat(buffers, d), flat(buffers, e), epsilon,
+                     flat(buffers, f), matrix(buffers, g), flat(buffers, h), matrix(buffers, row[9]))
+        elif code == NORM_BACKWARD:
+            norm_backward(matrix(buffers, a), matrix(buffers, b), flat(buffers, c), flat(buffers, d), flat(buffers, e),
+                          flat(buffers, f), matrix(buffers, g), flat(buffers, h))
+        elif code == ATTENTION:
+            query_side, key_side, heads, causal = a, b, c, d == 1
+            if query_side == INPUTS:
+                attention(flat(buffers, e), widths[e], flat(buffers, f), widths[f], g, h, starts[query_side],
+                          starts[key_side], lengths[key_side], heads, causal, flat(buffers, row[9]),
+                          flat(buffers, row[10]), encoder_head_dim)
             else:
-                attend(flat(rooms, e), widths[e], flat(rooms, f), widths[f], g, h,
-                               starts[asking], starts[asked], lengths[asked], heads, causal,
-                               flat(rooms, line[9]), flat(rooms, line[10]), decoder_head)
-        elif what == ATTEND_BACK:
-            asking, asked, heads, causal = a, b, c, d == 1
-            if asking == INPUTS:
-                attend_back(flat(rooms, line[10]), flat(rooms, e), widths[e],
-                                    flat(rooms, f), widths[f], g, h, starts[asking], starts[asked],
-                                    lengths[asked], heads, causal, flat(rooms, line[9]),
-                                    flat(rooms, line[11]), flat(rooms, line[12]), scores,
-                                    encoder_head)
+                attention(flat(buffers, e), widths[e], flat(buffers, f), widths[f], g, h, starts[query_side],
+                          starts[key_side], lengths[key_side], heads, causal, flat(buffers, row[9]),
+                          flat(buffers, row[10]), decoder_head_dim)
+        elif code == ATTENTION_BACKWARD:
+            query_side, key_side, heads, causal = a, b, c, d == 1
+            if query_side == INPUTS:
+                attention_backward(flat(buffers, row[10]), flat(buffers, e), widths[e], flat(buffers, f), widths[f], g, h,
+                                   starts[query_side], starts[key_side], lengths[key_side], heads, causal,
+                                   flat(buffers, row[9]), flat(buffers, row[11]), flat(buffers, row[12]), scores,
+                                   encoder_head_dim)
             else:
-                attend_back(flat(rooms, line[10]), flat(rooms, e), widths[e],
-                                    flat(rooms, f), widths[f], g, h, starts[asking], starts[asked],
-                                    lengths[asked], heads, causal, flat(rooms, line[9]),
-                                    flat(rooms, line[11]), flat(rooms, line[12]), scores,
-                                    decoder_head)
-        elif what == EMBED:
-            embed(tokens[a], places[a], matrix(rooms, b),
-                          matrix(rooms, c), flat(rooms, d), flat(rooms, e),
-                          epsilon, flat(rooms, f), matrix(rooms, g),
-                          flat(rooms, h), matrix(rooms, line[9]))
-        elif what == EMBED_BACK:
-            embed_back(tokens[a], places[a], matrix(rooms, b),
-                               matrix(rooms, c), matrix(rooms, d))
-        elif what == CROSS_ENTROPY:
-            loss += cross_entropy(matrix(rooms, a), flat(rooms, b), wanted,
-                                          share, flat(rooms, c), lanes)
-        elif what == CHOOSE:
-            choose(matrix(rooms, a), flat(rooms, b), wanted, lanes)
-        elif what == ZERO:
-            values = matrix(rooms, a)
+                attention_backward(flat(buffers, row[10]), flat(buffers, e), widths[e], flat(buffers, f), widths[f], g, h,
+                                   starts[query_side], starts[key_side], lengths[key_side], heads, causal,
+                                   flat(buffers, row[9]), flat(buffers, row[11]), flat(buffers, row[12]), scores,
+                                   decoder_head_dim)
+        elif code == EMBED:
+            embed(tokens[a], positions[a], matrix(buffers, b), matrix(buffers, c), flat(buffers, d), flat(buffers, e),
+                  epsilon, flat(buffers, f), matrix(buffers, g), flat(buffers, h), matrix(buffers, row[9]))
+        elif code == EMBED_BACKWARD:
+            embed_backward(tokens[a], positions[a], matrix(buffers, b), matrix(buffers, c), matrix(buffers, d))
+        elif code == CROSS_ENTROPY:
+            loss += cross_entropy(matrix(buffers, a), flat(buffers, b), targets, loss_weight, flat(buffers, c), lanes)
+        elif code == ARGMAX:
+            argmax(matrix(buffers, a), flat(buffers, b), targets, lanes)
+        elif code == ZERO:
+            values = matrix(buffers, a)
             values[:, :] = F(0)
-        elif what == ADD:
-            add(matrix(rooms, a), matrix(rooms, b))
-        elif what == KEEP:
-            keep(matrix(rooms, a), matrix(rooms, b), starts[c],
-                         lengths[c])
+        elif code == ADD:
+            add(matrix(buffers, a), matrix(buffers, b))
+        elif code == APPEND_TO_CACHE:
+            append_to_cache(matrix(buffers, a), matrix(buffers, b), starts[c], lengths[c])
     return loss
 
 
-def were_compiled(encoder_head: int, decoder_head: int) -> bool:
+def were_compiled(encoder_head_dim: int, decoder_head_dim: int) -> bool:
     """Whether an earlier process left the loops for these widths of heads on disk."""
     try:
         index = interpret._cache._cache_file._load_index()  # type: ignore[attr-defined]
     except AttributeError:  # there is no place for them
         return False
-    return any([kind.count for kind in signature[-2:]] == [encoder_head, decoder_head] for signature, *_ in index)
+    return any([kind.count for kind in signature[-2:]] == [encoder_head_dim, decoder_head_dim] for signature, *_ in index)

@@ -2,7 +2,7 @@
 
 Left to itself the compiler does not vectorise loops of sixteen steps over arrays that might overlap, and attention has no
 longer ones. Knows addresses and float32, nothing else. Offsets are into flat arrays and are not checked.
-`like` is a tuple of any values, as long as the vector: the compiler has to know how long it is.
+`like` is a tuple of any values, as long as the vector: its length is part of its type, so that the compiler knows it.
 """
 
 from __future__ import annotations
@@ -74,23 +74,23 @@ def pointer(typing: Any, address: Any) -> Any:
 
 
 @in_compiled_code
-def sgemm(typing: Any, function: Any, x_turned: Any, y_turned: Any, rows: Any, columns: Any, inner: Any, x: Any,
-          x_width: Any, y: Any, y_width: Any, added: Any, out: Any, out_width: Any) -> Any:
-    """out = x y, or out + x y if `added` is 1; all memories row by row, x or y turned (transposed) if the flag is 1.
+def sgemm(typing: Any, function: Any, x_transposed: Any, y_transposed: Any, rows: Any, columns: Any, inner: Any, x: Any,
+          x_width: Any, y: Any, y_width: Any, accumulate: Any, out: Any, out_width: Any) -> Any:
+    """out = x y, or out += x y if `accumulate` is 1; all matrices are stored by rows, x or y is transposed if its flag is 1.
 
-    BLAS reads memory column by column, so that it sees every matrix turned: it is asked for out^T = y^T x^T.
+    BLAS reads matrices by columns, so it sees each of them transposed: it is called for out^T = y^T x^T.
     """
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function, x_turned, y_turned, rows, columns, inner, x, x_width, y, y_width, added, out, out_width = args
+        function, x_transposed, y_transposed, rows, columns, inner, x, x_width, y, y_width, accumulate, out, out_width = args
 
         def kept(value: Any, kind: Any) -> Any:
             there = cgutils.alloca_once(builder, kind)  # type: ignore[no-untyped-call]
             builder.store(value, there)
             return there
 
-        def letter(turned: Any) -> Any:
-            is_turned = builder.icmp_signed("!=", turned, ir.Constant(LONG, 0))
-            return kept(builder.select(is_turned, ir.Constant(CHAR, ord("T")), ir.Constant(CHAR, ord("N"))), CHAR)
+        def letter(transposed: Any) -> Any:
+            is_transposed = builder.icmp_signed("!=", transposed, ir.Constant(LONG, 0))
+            return kept(builder.select(is_transposed, ir.Constant(CHAR, ord("T")), ir.Constant(CHAR, ord("N"))), CHAR)
 
         def integer(value: Any) -> Any:
             return kept(builder.trunc(value, INT), INT)
@@ -98,9 +98,9 @@ def sgemm(typing: Any, function: Any, x_turned: Any, y_turned: Any, rows: Any, c
         def matrix(value: Any) -> Any:
             return builder.inttoptr(value, FLOAT.as_pointer())
 
-        given = [letter(y_turned), letter(x_turned), integer(columns), integer(rows), integer(inner),
+        given = [letter(y_transposed), letter(x_transposed), integer(columns), integer(rows), integer(inner),
                  kept(ir.Constant(FLOAT, 1.0), FLOAT), matrix(y), integer(y_width), matrix(x), integer(x_width),
-                 kept(builder.sitofp(added, FLOAT), FLOAT), matrix(out), integer(out_width)]
+                 kept(builder.sitofp(accumulate, FLOAT), FLOAT), matrix(out), integer(out_width)]
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
         builder.call(builder.inttoptr(function, kind.as_pointer()), given)
         return context.get_dummy_value()

@@ -1,0 +1,107 @@
+"""A program: the instructions of a forward or backward pass, emitted once when the model is built and run for any batch.
+
+Instructions name buffers: memory that is allocated once and used again at every step; how many rows of it count is known
+when a batch comes. Running a program is one compiled call (`kernels.interpret`), without Python. Knows no mathematics:
+which instructions make a layer is in `forward.py` and `backward.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcdformer.models.packed.gemm import sgemm_address
+from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH
+from gcdformer.models.packed.kernels import LANES, interpret
+from gcdformer.models.packed.rows import PackedRows
+from gcdformer.numbers.encoding import Integers
+
+SIDES = CACHED + 1
+ALIGNMENT = 16
+"""Buffers start at multiples of this many float32, 64 bytes."""
+
+
+class Buffer(NamedTuple):
+    """A matrix of float32; `rows` is a side (a row per token of it) or names a fixed count."""
+
+    number: int
+    rows: int
+    width: int
+    longest: int
+    """A side, if each row has `width` values for every token of that side's longest sequence; -1 otherwise."""
+
+
+class Program:
+    """Sections, each a list of instructions that are run together, and the buffers that they share."""
+
+    def __init__(self, encoder_head_dim: int, decoder_head_dim: int, epsilon: float) -> None:
+        self.head_dims = (False,) * encoder_head_dim, (False,) * decoder_head_dim  # tuples: their lengths are compiled in
+        self.epsilon = np.float32(epsilon)
+        self.buffers: dict[str, Buffer] = {}
+        self.tensors: dict[int, Tensor] = {}
+        """Tensors whose memory is a buffer, by its number."""
+        self.sections: dict[str, list[tuple[int, ...]]] = {}
+        self.row_counts = [0] * SIDES
+        self.largest = [0] * (2 * SIDES)
+        self.lanes = np.zeros(LANES, dtype=np.float32)
+        self.instructions: dict[str, Integers] = {}
+        address = sgemm_address()
+        assert address is not None, "`is_packable` has looked for it"
+        self.gemm = address
+
+    def buffer(self, name: str, rows: int, width: int, longest: int = -1) -> Buffer:
+        """The buffer of this name, with a row for each token of a side."""
+        if name not in self.buffers:
+            self.buffers[name] = Buffer(len(self.buffers), rows, width, longest)
+        return self.buffers[name]
+
+    def tensor(self, name: str, tensor: Tensor) -> Buffer:
+        """A buffer that is a tensor's own memory; a vector is one row."""
+        assert name not in self.buffers, name
+        rows, width = tensor.shape if tensor.dim() == 2 else (1, len(tensor))
+        self.row_counts.append(rows)
+        buffer = self.buffers[name] = Buffer(len(self.buffers), len(self.row_counts) - 1, width, -1)
+        self.tensors[buffer.number] = tensor
+        return buffer
+
+    def emit(self, section: str, code: int, *operands: Buffer | int) -> None:
+        """Append an instruction to a section."""
+        instruction = [code, *(x.number if isinstance(x, Buffer) else int(x) for x in operands)]
+        padding = [0] * (INSTRUCTION_LENGTH - len(instruction))
+        self.sections.setdefault(section, []).append((*instruction, *padding))
+
+    def allocate(self) -> None:
+        """Memory for all buffers, enough for batches up to `largest`."""
+        tokens, longest = self.largest[:SIDES], self.largest[SIDES:]
+        sizes = []
+        for buffer in self.buffers.values():
+            count = self.row_counts[buffer.rows] if buffer.rows >= SIDES else tokens[buffer.rows]
+            sizes.append(count * buffer.width * (longest[buffer.longest] if buffer.longest >= 0 else 1))
+        starts = np.cumsum([0, *(0 if index in self.tensors else -(-size // ALIGNMENT) * ALIGNMENT
+                                 for index, size in enumerate(sizes))])
+        self.memory = torch.zeros(int(starts[-1]) + ALIGNMENT)
+        first = -(-self.memory.data_ptr() // (4 * ALIGNMENT)) * 4 * ALIGNMENT
+        addresses = [self.tensors[index].data_ptr() if index in self.tensors else first + 4 * int(starts[index])
+                     for index in range(len(sizes))]
+        self.scores = np.zeros(max(1, *longest), dtype=np.float32)
+        self.table = (np.array(addresses), np.array(sizes), np.array([buffer.rows for buffer in self.buffers.values()]),
+                      np.array([buffer.width for buffer in self.buffers.values()]), np.array(self.row_counts))
+        self.instructions = {section: np.array(rows) for section, rows in self.sections.items()}
+
+    def run(self, section: str, sides: tuple[PackedRows, PackedRows, PackedRows], targets: Integers,
+            loss_weight: float = 1.0) -> float:
+        """The summed loss, if this section computes one."""
+        sizes = [*(int(rows.starts[-1]) for rows in sides), *(rows.longest for rows in sides)]
+        if not self.instructions or any(size > largest for size, largest in zip(sizes, self.largest, strict=True)):
+            self.largest = [max(size + size // 8, largest) for size, largest in zip(sizes, self.largest, strict=True)]
+            self.allocate()
+        self.table[-1][:SIDES] = sizes[:SIDES]
+        inputs, given, cached = sides
+        return float(interpret(
+            self.instructions[section], self.table, (inputs.tokens, given.tokens, cached.tokens),
+            (inputs.positions, given.positions, cached.positions), (inputs.starts, given.starts, cached.starts),
+            (inputs.lengths, given.lengths, cached.lengths), targets, np.float32(loss_weight), self.epsilon, self.lanes,
+            self.scores, self.gemm, *self.head_dims))
