@@ -3,9 +3,9 @@
     python benchmarks/scale.py [ray] [threads] [ranks] [--seconds 60] [--rounds 3] [--json]
 
 ray      the same trials with --engine local and --engine ray, one thread each, as many at a time as there are cores:
-         training examples a second within the trials (start-up apart) and the wall time of the whole sweep
-threads  two trials of one thread side by side against one trial of two threads: examples a second in all
-ranks    the paper preset on two gloo ranks of one thread against one process of one thread: examples a second
+         training examples per second within the trials (start-up apart) and the wall time of the whole sweep
+threads  two trials of one thread side by side against one trial of two threads: examples per second in all
+ranks    the paper preset on two gloo ranks of one thread against one process of one thread: examples per second
 
 The variants take turns, so that a slow minute of the machine hits all of them. Run it on quiet cores.
 """

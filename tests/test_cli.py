@@ -90,14 +90,14 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert round(facts["parameters"] / 1e6, 1) == pytest.approx(713.8, abs=0.11)
     assert facts["seconds_per_epoch"] is None
     code, out, _ = in_process(capsys, "describe", "--test-size", 1000, "--measure")
-    assert code == 0 and "FLOPs an example" in out and "time an epoch       about" in out
+    assert code == 0 and "FLOPs per example" in out and "time per epoch      about" in out
 
 
 def test_describe_measures_nothing_that_takes_long_unless_asked(capsys: pytest.CaptureFixture[str],
                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     from gcdformer.commands import describe
 
-    _, out, _ = in_process(capsys, "describe", "paper")  # 380 GFLOP a step
+    _, out, _ = in_process(capsys, "describe", "paper")  # 380 GFLOP per step
     assert "not measured" in out and "--measure does it" in out
     monkeypatch.setattr(describe, "PATIENCE", 0.0)
     small = ["describe", "--dim", 16, "--heads", 2]

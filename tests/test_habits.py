@@ -162,7 +162,7 @@ def test_relative_names_are_in_the_folder_of_runs(tiny_file: Path, tmp_path: Pat
 
 @pytest.mark.processes
 def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path) -> None:
-    """No terminal, but the variables of one: a line an epoch, nothing that a terminal would obey."""
+    """No terminal, but the variables of one: a line per epoch, nothing that a terminal would obey."""
     log = tmp_path / "job.log"
     environment = {**os.environ, "TERM": "xterm-256color", "SLURM_JOB_ID": "4711", "SLURM_RESTART_COUNT": "2"}
     command = [sys.executable, "-m", "gcdformer", "train", "--config", str(tiny_file), "--max-epochs", "3",

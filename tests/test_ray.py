@@ -54,7 +54,7 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFF
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads /proc")
 def test_a_sweep_on_a_cluster_of_its_own(tmp_path: Path) -> None:
-    """Without an address a cluster is started, on 127.0.0.1 only, and stopped; killed and stopped trials go on."""
+    """Without an address a cluster is started, on 127.0.0.1 only, and stopped; killed and stopped trials resume."""
     file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)
     write_sweep(file, rates=[1e-3], seeds=1, epochs=8, gate=gate)
     before = listening()
@@ -126,7 +126,7 @@ def test_a_trial_that_is_killed_again_and_again_is_given_up_after_its_retries(cl
         os.kill(killed, signal.SIGKILL)
         wait_for(lambda killed=killed: not is_running(killed))
     code, output = finish(driver)
-    assert code == 1 and output.count("goes on from its last checkpoint") == 1 and "1 trials: 1 failed" in output, output
+    assert code == 1 and output.count("resumes from its last checkpoint") == 1 and "1 trials: 1 failed" in output, output
 
 
 @pytest.mark.scale

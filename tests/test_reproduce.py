@@ -392,7 +392,7 @@ def test_trials_are_shared_and_named() -> None:
 
 def test_small_words_of_the_page() -> None:
     (shares,) = reproduction_tables([], names=["pred_uni1000_400"])
-    assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line a GCD, not a cell"
+    assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line per GCD, not a cell"
     page = render([Entry("old", ideal(Experiment(10), {1}).facts | {"preset_version": "0"})])
     assert "\n1 run; " in page and "- 1 cell was measured in an older recipe, fast-0." in page
     assert "\nFigure 5: " in page and "\n| Table 2 | [base_gcd](#base_gcd) | " in page

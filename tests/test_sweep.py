@@ -328,7 +328,7 @@ def test_killed_trials_change_nothing(tmp_path: Path) -> None:
     gate.open()
     code, output = finish(driver)
     assert code == 0 and "2 trials: 2 finished" in output
-    assert output.count("its process was ended by SIGKILL; goes on from its last checkpoint") == 1
+    assert output.count("its process was ended by SIGKILL; resumes from its last checkpoint") == 1
     same_as_uninterrupted(out, tmp_path / "whole", 2, 8)
     assert fingerprint(load_run(next(out.glob("*seed-0")))) != fingerprint(load_run(next(out.glob("*seed-1"))))
 

@@ -88,7 +88,7 @@ def history(run: Path) -> tuple[set[str], list[dict[str, Any]]]:
 
 
 def test_both_hold_what_the_jsonl_holds_and_each_epoch_once(tmp_path: Path) -> None:
-    """A run without trackers, gone on with, with both: they get the epochs they missed, then each new one once."""
+    """A run without trackers, resumed, with both: they get the epochs they missed, then each new one once."""
     view = Listener()
     plain = train(tiny_config(max_epochs=4), tmp_path / "plain")
     assert not (plain.path / "trackers").exists()
@@ -171,7 +171,7 @@ def test_a_tracker_that_fails_is_said_once_and_stops_nothing(where: str, tmp_pat
         Broken.stuck.set()
     assert len(run.metrics) == 2 and len(view.warnings) == 1
     said = view.warnings[0]
-    assert said.startswith("tracker tensorboard failed, the run goes on without it: ") and "\n" not in said
+    assert said.startswith("tracker tensorboard failed, the run continues without it: ") and "\n" not in said
     assert ("did not finish in time" in said) if where == "stuck" else (f"broken in {where}" in said)
 
 
@@ -213,7 +213,7 @@ def test_by_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_a_signal_still_saves(tmp_path: Path) -> None:
-    """With both trackers at work a SIGTERM is answered with 75; when the run goes on, no epoch is in them twice."""
+    """With both trackers at work a SIGTERM is answered with 75; when the run is resumed, no epoch is in them twice."""
     words = ["train", "--out", str(tmp_path / "run"), *SMALL, "--max-epochs", "100000", "--trackers", "tensorboard,wandb"]
     process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)

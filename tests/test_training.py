@@ -240,7 +240,7 @@ def test_damaged_checkpoint_is_passed_over_by_name(
     victim = checkpoint_path(path, 60) / "model.safetensors"
     victim.write_bytes(victim.read_bytes()[:-10])
     result = command("train", "--out", path)
-    assert result.returncode == 0 and str(victim) in result.stdout and "going on from step 40" in result.stdout
+    assert result.returncode == 0 and str(victim) in result.stdout and "resuming from step 40" in result.stdout
     assert fingerprint(load_run(path)) == fingerprint(trained)
     for step in checkpoint_steps(path):
         (checkpoint_path(path, step) / "state.json").unlink()

@@ -73,7 +73,7 @@ def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
         assert process.stdout.readline()
         process.stdout.close()
         said = process.stderr.read()
-    assert process.returncode == 0 and said == "gcdformer: nobody reads the output any more; going on without it\n"
+    assert process.returncode == 0 and said == "gcdformer: nobody reads the output any more; continuing without it\n"
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 4
 
 

@@ -20,7 +20,7 @@ from gcdformer.version import __version__
 
 VERBS = {
     "demo": "train live for a few minutes and show what was learned",
-    "train": "train a run, or go on with it",
+    "train": "train a run, or resume it",
     "sweep": "run the trials of a file that are missing, here or on a cluster",
     "runs": "a query over many runs: filter, sort, best of seeds, groups, SQL",
     "evaluate": "accuracy, correct GCD, f(k) and its frequency for every k",
@@ -44,7 +44,7 @@ SAVING = ("demo", "train", "sweep", "reproduce")
 """Verbs that save when a signal asks them to stop, from their first moment."""
 
 CODES = ("exit codes: 0 done; 2 bad input; 3 the loss diverged (the last good checkpoint is kept); "
-         "75 stopped by Ctrl-C, SIGTERM or SIGUSR1, saved: the same command goes on")
+         "75 stopped by Ctrl-C, SIGTERM or SIGUSR1, saved: the same command resumes it")
 
 
 class Parser(argparse.ArgumentParser):

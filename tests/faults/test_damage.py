@@ -40,10 +40,10 @@ def test_a_damaged_checkpoint_is_named_and_passed_over(whole: Path, tmp_path: Pa
         child = Child([*WORDS, "--out", path], tmp_path / f"log-{number}")
         code, said = child.wait(), child.output()
         assert "Traceback" not in said
-        named = str(victim) in said and f"going on from step {before}" in said
+        named = str(victim) in said and f"resuming from step {before}" in said
         good += code == 0 and named and fingerprint(path) == expected
         shutil.rmtree(path)
-    figures(4, "newest checkpoint truncated or a file of it missing: named, gone on from the one before, identical",
+    figures(4, "newest checkpoint truncated or a file of it missing: named, resumed from the one before, identical",
             f"{good} of {wanted}", f"{wanted} of {wanted}")
     assert good == wanted
 
@@ -118,7 +118,7 @@ def test_folders_of_earlier_versions_are_read_and_gone_on_with(version: str, tmp
     run_to_end(["train", "--out", path, "--max-epochs", 4], tmp_path / "log")
     assert [line["epoch"] for line in load_run(path).metrics] == [1, 2, 3, 4]
     assert [line["loss"] for line in load_run(path).metrics[:3]] == [line["loss"] for line in run.metrics[:3]]
-    figures(15, f"a stored folder of {version} is read, explained, reported and gone on with", "yes", "yes")
+    figures(15, f"a stored folder of {version} is read, explained, reported and resumed", "yes", "yes")
 
 
 def test_a_configuration_of_a_later_version_says_so(whole: Path, tmp_path: Path) -> None:

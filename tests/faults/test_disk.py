@@ -34,7 +34,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk(small_disk: Path, tmp_path: Path, figures: Figures) -> None:
-    """Fill the disk but for a random rest of about a checkpoint's size, train into it, make room, go on."""
+    """Fill the disk but for a random rest of about a checkpoint's size, train into it, make room, resume."""
     rng = rng_of("disk")
     run_to_end([*WORDS, "--max-epochs", 2, "--out", tmp_path / "whole"], tmp_path / "log")
     expected = fingerprint(tmp_path / "whole")
@@ -49,7 +49,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path, figures: Figures) -> None
         child = Child(words, tmp_path / f"full-{number}")
         assert child.wait() == 2, child.output()
         message = one_line_error(child)
-        assert str(path) in message and "No space left on device" in message and "goes on" in message
+        assert str(path) in message and "No space left on device" in message and "resumes" in message
         newest = checkpoint_steps(path)[-1]
         load_checkpoint(path, newest)
         assert newest >= 20 and len(load_run(path).metrics) >= 1
@@ -57,7 +57,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path, figures: Figures) -> None
         run_to_end(words, log)
         good += fingerprint(path) == expected and not leftovers(path)
         shutil.rmtree(path)
-    figures(6, "disk full while saving: checkpoint before intact, clear message, goes on, identical", f"{good} of {wanted}",
+    figures(6, "disk full while saving: checkpoint before intact, clear message, resumes, identical", f"{good} of {wanted}",
             f"{wanted} of {wanted}")
     assert good == wanted
 

@@ -1,4 +1,4 @@
-"""Row 3: SIGTERM, SIGINT and SIGUSR1 in every phase save at the next step and exit with 75; the run then goes on, identical.
+"""Row 3: SIGTERM, SIGINT and SIGUSR1 in every phase save at the next step and exit with 75; the run then resumes, identical.
 
 A start is tested with a real command line, from the moment its handlers are there (some hundredths of a second after
 the interpreter's own start; before that, the system's default ends a process that has written nothing): the signal comes
@@ -140,4 +140,4 @@ def test_a_swallowed_signal_ends_a_start_that_takes_its_time(number: signal.Sign
         process.kill()
         process.wait()
     assert process.returncode == 75
-    assert said.endswith(f"interrupted by {number.name} while nothing was being trained; the same command goes on\n")
+    assert said.endswith(f"interrupted by {number.name} while nothing was being trained; the same command resumes\n")

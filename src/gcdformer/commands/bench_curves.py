@@ -72,7 +72,7 @@ def draw_curves(curves: dict[str, list[dict[str, Any]]], path: Path) -> None:
             axes[2, column].set_xlabel(curve)
             axes[2, column].set_xticks(x, [f"{value:,}" for value in x], rotation=40)
             axes[2, column].minorticks_off()
-        for row, label in enumerate(("examples a second", "share of the GEMM peak, %", "memory, MB")):
+        for row, label in enumerate(("examples per second", "share of the GEMM peak, %", "memory, MB")):
             axes[row, 0].set_ylabel(label)
         axes[0, 0].legend(fontsize=8)
         save(figure, path)

@@ -107,7 +107,7 @@ def epoch_seconds(config: Config, problem: Problem, facts: dict[str, Any],
 
 
 def peak_flops(device: Any, size: int = 1024) -> float:
-    """FLOPs a second of a matrix product, the best of three: a guess within a factor of two, in a tenth of a second."""
+    """FLOPs per second of a matrix product, the best of three: a guess within a factor of two, in a tenth of a second."""
     import torch
     a = torch.ones(size, size, device=device)
     rates = []
@@ -130,8 +130,8 @@ def show(config: Config, facts: dict[str, Any], measured: str, why_not: str) -> 
     print(f"vocabulary          {facts['vocabulary']:,} tokens")
     print(f"sequences           at most {facts['longest_input']} tokens in, {facts['longest_output']} out; "
           f"{facts['mean_input_tokens']:.1f} and {facts['mean_output_tokens']:.1f} on average")
-    print(f"FLOPs an example    {facts['flops_per_example']:,.0f} in training")
+    print(f"FLOPs per example   {facts['flops_per_example']:,.0f} in training")
     if facts["seconds_per_epoch"] is None:
-        print(f"time an epoch       not measured ({why_not})")
+        print(f"time per epoch      not measured ({why_not})")
     else:
-        print(f"time an epoch       about {facts['seconds_per_epoch']:,.0f} s here, tests included ({measured})")
+        print(f"time per epoch      about {facts['seconds_per_epoch']:,.0f} s here, tests included ({measured})")

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what to show (default: the settings that differ and the main figures)")
     parser.add_argument("--limit", type=lambda text: parse_integer(text, "limit", 1, 10**9), metavar="N",
                         help="at most N rows")
-    parser.add_argument("--sql", metavar="QUERY", help="any query over the tables `runs` (a row a run) and `metrics` "
-                        "(a row an evaluation), instead of the flags above")
+    parser.add_argument("--sql", metavar="QUERY", help="any query over the tables `runs` (a row per run) and `metrics` "
+                        "(a row per evaluation), instead of the flags above")
     parser.add_argument("--format", choices=["table", "csv", "json"], help="default: table")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 

@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N",
                         help="only trials I, I+N, I+2N …, I from 0: for an array of jobs")
     parser.add_argument("--retries", type=lambda text: parse_integer(text, "retries", 0, 1000), default=3, metavar="N",
-                        help="how often a trial that was killed goes on elsewhere (default: 3)")
+                        help="how often a trial that was killed resumes elsewhere (default: 3)")
     parser.add_argument("--retry", action="store_true", help="try again what diverged or was stopped early")
     parser.add_argument("--asha", action="store_true", help="stop hopeless trials early, by Ray Tune's ASHA")
     parser.add_argument("--asha-grace", type=lambda text: parse_integer(text, "asha-grace", 1, 10**6), metavar="N",
                         help="epochs before a trial may be stopped (default: 1)")
     parser.add_argument("--asha-reduction", type=lambda text: parse_integer(text, "asha-reduction", 2, 100), metavar="N",
-                        help="one of N goes on at each rung (default: 4)")
+                        help="one of N continues at each rung (default: 4)")
     add_quiet(parser, "print nothing but what failed")
     add_json(parser)
 

@@ -9,7 +9,7 @@ from typing import Any
 from gcdformer.evaluation.table import UNREADABLE
 
 SAME_CLASS = 0.25
-"""Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs a k."""
+"""Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs per k."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class Table:
 
 
 def numbers(text: str) -> list[list[float]]:
-    """Rows of numbers from text, one row a line."""
+    """Rows of numbers from text, one row per line."""
     return [[float(word) for word in line.split()] for line in text.strip().splitlines()]
 
 

@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; what was saved before is whole, "
-                        "the same command goes on from it when this is mended") from error
+                        "the same command resumes from it when this is fixed") from error
 
 
 def sync_folder(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Many runs as one table: a row a run, with its configuration, its last and its best evaluation.
+"""Many runs as one table: a row per run, with its configuration, its last and its best evaluation.
 
 The rows are derived from config.toml and metrics.jsonl and kept in `.runs.parquet` beside the runs, a Parquet table followed
 by its SHA-256; a row is made again when one of the two files has changed, all are if the index is damaged. Remove it at

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line an evaluation, each with a checksum of its own, appended and synced."""
+"""metrics.jsonl: one line per evaluation, each with a checksum of its own, appended and synced."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def to_weights(reference: Reference, config: Config) -> dict[str, Tensor]:
 
 
 def rows_of(side: Side, key: str, order: list[int]) -> Tensor:
-    """Rows of a table, one a word, in the order of our tokens."""
+    """Rows of a table, one per word, in the order of our tokens."""
     table = side.take(key)
     if len(table) <= max(order):
         raise UserError(f"{side.source}: '{key}' of its {side.name} has {len(table)} rows, {max(order) + 1} wanted")

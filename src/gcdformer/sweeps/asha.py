@@ -1,8 +1,8 @@
-"""Early stopping of hopeless trials: Ray Tune's ASHA decides at each epoch which trials go on.
+"""Early stopping of hopeless trials: Ray Tune's ASHA decides at each epoch which trials continue.
 
 Trials are the same run folders as without it. One that is stopped early keeps its last checkpoint and is recorded as
-stopped, so that the same command does not go on with it (`--retry` does). On a signal Tune ends the trials at once;
-they go on from their last checkpoint.
+stopped, so that the same command does not resume it (`--retry` does). On a signal Tune ends the trials at once;
+they resume from their last checkpoint.
 """
 
 from __future__ import annotations

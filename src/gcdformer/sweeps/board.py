@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: a line a trial with its time left, live in a terminal; plain lines elsewhere."""
+"""What a person sees of a sweep: a line per trial with its time left, live in a terminal; plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def run_trials(planned: list[Planned], launcher: Launcher, board: Board, stop: S
                 if lost(ending) and not asked and tried[one.name] < retries:
                     tried[one.name] += 1
                     one.status = "begun"
-                    board.note(f"{one.name}: {ending.reason}; goes on from its last checkpoint")
+                    board.note(f"{one.name}: {ending.reason}; resumes from its last checkpoint")
                     waiting.appendleft(one)
                     continue
                 settle(one, ending)

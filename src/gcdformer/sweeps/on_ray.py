@@ -1,7 +1,7 @@
 """The Ray launcher: each trial a Ray task with its CPU and GPU needs, on a cluster that is there or one started here.
 
 A task is an ordinary training session on shared storage. If its worker or its node is lost, the trial is queued again and
-goes on elsewhere, from its last checkpoint. If this process dies, Ray ends its tasks; the same command goes on.
+resumes elsewhere, from its last checkpoint. If this process dies, Ray ends its tasks; the same command resumes.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class RayLauncher(Launcher):
     def start(self, one: Planned) -> None:
         import ray
         needs = one.trial.needs
-        # No retries of Ray's own: whether a lost trial goes on is decided, and counted, in one place for all launchers.
+        # No retries of Ray's own: whether a lost trial resumes is decided, and counted, in one place for all launchers.
         task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(trial_task)
         reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()), str(Path.cwd()))
         self.tasks[reference] = one

@@ -110,7 +110,7 @@ def read_progress(out: Path) -> dict[str, Any] | None:
 
 def run_trial(config: Config, out: Path, *, every: float = 1.0, patience: float = PATIENCE,
               on_epoch: Callable[[Line], None] | None = None) -> Ending:
-    """Train or go on with a trial. Waits for a process that is still ending to let go of the run."""
+    """Train or resume a trial. Waits for a process that is still ending to let go of the run."""
     deadline = time.monotonic() + patience
     while True:
         try:

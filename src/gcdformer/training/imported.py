@@ -1,6 +1,6 @@
 """Weights from elsewhere as a run folder, evaluated once, so that `evaluate`, `explain`, `predict` and `lab` take it.
 
-Such a run cannot be gone on with, since there is no optimiser; `--init-from` starts a new one from it.
+Such a run cannot be resumed, since there is no optimiser; `--init-from` starts a new one from it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def limit_reached(limits: LimitsSection, state: TrainingState, lines: list[Line]) -> str | None:
-    """The limit that ends a run here, in words; None if it goes on."""
+    """The limit that ends a run here, in words; None if it continues."""
     between = state.loss_count == 0
     if limits.max_epochs is not None and state.evaluations >= limits.max_epochs:
         return f"max_epochs {limits.max_epochs} reached"

@@ -1,7 +1,7 @@
 """The training loop: draw, encode, learn; after each epoch evaluate, write a line, save.
 
 All that the next step depends on is the weights, the optimiser and `TrainingState`; examples are a function of the
-step. So a run that is stopped anywhere, by a signal or by `kill -9`, goes on bit for bit as if it never was.
+step. So a run that is stopped anywhere, by a signal or by `kill -9`, resumes bit for bit as if it never was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a configuration and a folder to a finished run: start it, or go on with it, exactly.
+"""From a configuration and a folder to a finished run: start it, or resume it, exactly.
 
 A folder that holds another configuration is refused, naming the fields that differ. Limits, device, threads and what
 is kept are not part of a run's identity; raising a limit extends it.
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def train_session(config: Config, out: Path, view: View) -> Outcome:
-    """Train a new run in `out`, or go on with the one that is there, until a limit or a signal."""
+    """Train a new run in `out`, or resume the one that is there, until a limit or a signal."""
     trust_task(config.task.task)
     problem = Problem.of(config)
     device = choose_device(config.machine)
@@ -165,7 +165,7 @@ def agreed_config(folder: RunFolder, wanted: Config, files: dict[str, str]) -> C
     """
     stored, made_by = folder.read_config()
     if "imported_from" in made_by:
-        raise UserError(f"out: {folder.path} holds weights from elsewhere, without an optimiser to go on with; start a "
+        raise UserError(f"out: {folder.path} holds weights from elsewhere, without an optimiser to resume with; start a "
                         f"new run by --init-from {folder.path}")
     if wanted.training.horizon is None and wanted.training.schedule == stored.training.schedule == "cosine":
         wanted = wanted.replace(horizon=stored.training.horizon)
@@ -187,7 +187,7 @@ def note_versions(folder: RunFolder, view: View) -> None:
     before, now = folder.read_config()[1], versions()
     changed = [f"{name} {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]]
     if changed:
-        view.warn(f"this run was last trained with {'; '.join(changed)}: it goes on, but not bit for bit as before")
+        view.warn(f"this run was last trained with {'; '.join(changed)}: it resumes, but not bit for bit as before")
 
 
 def new_model(config: Config, problem: Problem) -> Seq2Seq:
@@ -218,7 +218,7 @@ def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
             problems.append(str(error))
             continue
         for problem in problems:
-            view.warn(f"damaged, passed over: {problem}; going on from step {step}")
+            view.warn(f"damaged, passed over: {problem}; resuming from step {step}")
         return found
     if problems:
         raise DamagedFile(f"{problems[0]}; no checkpoint of this run is whole")

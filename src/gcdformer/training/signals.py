@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM and SIGUSR1 ask for a stop; the loop saves at the next step and exits with 75.
 
-75 is the shell's "try again": the same command goes on where this one stopped. A second Ctrl-C ends at once.
+75 is the shell's "try again": the same command resumes where this one stopped. A second Ctrl-C ends at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Interrupted(BaseException):
 
 def farewell(name: str) -> str:
     """What a verb says that ends by a signal while nothing is being trained."""
-    return f"gcdformer: interrupted by {name} while nothing was being trained; the same command goes on"
+    return f"gcdformer: interrupted by {name} while nothing was being trained; the same command resumes"
 
 
 class EndAtOnce:

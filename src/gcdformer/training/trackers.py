@@ -1,9 +1,9 @@
 """Copies of the metrics for TensorBoard and Weights & Biases. The JSONL of the run stays the source of truth.
 
 A tracker is given each line after it is written and saved, in a thread of its own: whatever it does there, slow, broken or
-stuck, the run goes on as if it were not there, and one line says so. What it has been given is noted in
+stuck, the run continues as if it were not there, and one line says so. What it has been given is noted in
 RUN/trackers/NAME.json before it is written, so that no epoch is written twice, also after a kill; epochs that it has not
-been given (it was off, or had failed) it gets from the run folder when the run goes on. Knows no GCD but through scores.
+been given (it was off, or had failed) it gets from the run folder when the run is resumed. Knows no GCD but through scores.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Copier:
         with self._lock:
             if not self._said:
                 self._said = True
-                self.view.warn(f"tracker {self.name} failed, the run goes on without it: {what}")
+                self.view.warn(f"tracker {self.name} failed, the run continues without it: {what}")
 
 
 class Trackers:

@@ -44,12 +44,12 @@ EVERY_READING = 5.0
 
 
 def say_line(text: str, file: IO[str]) -> None:
-    """Print a line at once. If its reader has gone, say so where warnings go, and let what is going on go on."""
+    """Print a line at once. If its reader has gone, say so where warnings go, and let the work continue."""
     try:
         print(text, file=file, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
-        LOG.warning("gcdformer: nobody reads the output any more; going on without it")
+        LOG.warning("gcdformer: nobody reads the output any more; continuing without it")
 
 
 class View:

@@ -30,7 +30,7 @@ class FlatTensors:
 
     @classmethod
     def adopt(cls, model: Transformer) -> FlatTensors:
-        """The model's own weights, moved into one flat memory that the model goes on using."""
+        """The model's own weights, moved into one flat memory that the model keeps using."""
         flat = cls(model)
         for name, weight in model.named_parameters():
             flat.tensors[name].copy_(weight.data)
