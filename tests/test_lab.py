@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
 from gcdformer.lab import answers, server
+from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue, sample_lines
-from gcdformer.lab.kept import Once
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from gcdformer.lab.kept import Once
+from gcdformer.lab.cache import Once
 from gcdformer.lab.paper import PAGE
 from gcdformer.paper import TABLES
 from gcdformer.paper.claims import ALL

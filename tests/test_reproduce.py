@@ -23,7 +23,7 @@ from gcdformer.lab.paper import cell_row
 from gcdformer.paper import TABLES, Experiment, Note, experiments
 from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
 from gcdformer.paper.entry import Entry, entry_of, read_entry, unpack
-from gcdformer.paper.ledger import changes, choose, is_current, ledger_entries, served
+from gcdformer.paper.ledger import changes, choose, is_current, ledger_entries, matching_experiments
 from gcdformer.paper.page import in_groups, reasons, render, run_lines, table_section
 from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
 from gcdformer.paper.table import REASONS
@@ -85,13 +85,14 @@ def test_a_file_edited_by_hand_is_refused(measured: Run, tmp_path: Path) -> None
 
 def test_which_experiments_a_run_serves(measured: Run) -> None:
     benford = experiments()["base-10_log-uniform-operands"].config("fast").replace(max_gcd=None)
-    assert served(benford, "fast")[0] == ["base-10_log-uniform-operands", "base-10_log-uniform-operands_batch-256"]
+    found, _ = matching_experiments(benford, "fast")
+    assert found == ["base-10_log-uniform-operands", "base-10_log-uniform-operands_batch-256"]
     other = benford.replace(batch_size=64, lr=5e-4)
-    assert served(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 5e-4})
+    assert matching_experiments(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 5e-4})
     odd = benford.replace(batch_size=32)
-    assert served(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
-    assert served(benford.replace(dim=16), "fast") == ([], {})
-    assert served(Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05), "fast")[0] == [
+    assert matching_experiments(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
+    assert matching_experiments(benford.replace(dim=16), "fast") == ([], {})
+    assert matching_experiments(Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05), "fast")[0] == [
         "base-30_mixture-outcomes"]
 
 
@@ -311,9 +312,9 @@ def test_two_sets_are_of_the_fast_recipe_only() -> None:
     plain, repeated = Experiment(2401), Experiment(2401, two_set=TWO_SET)
     assert repeated.config("paper") == plain.config("paper") != plain.config("fast") != repeated.config("fast")
     assert repeated.config("fast").data == preset("grok").data
-    assert served(repeated.config("fast"), "fast")[0] == ["base-2401_two-set"]
-    assert served(plain.config("fast"), "fast")[0] == ["base-2401"]
-    assert served(plain.config("paper"), "paper")[0] == ["base-2401", "base-2401_two-set"]
+    assert matching_experiments(repeated.config("fast"), "fast")[0] == ["base-2401_two-set"]
+    assert matching_experiments(plain.config("fast"), "fast")[0] == ["base-2401"]
+    assert matching_experiments(plain.config("paper"), "paper")[0] == ["base-2401", "base-2401_two-set"]
     notes = [TABLES[name].note for name in ("grokking_det", "grokked_3", "grok_loss")]
     drawn = ["25 % of the examples are drawn from 50,000", "50 % of the examples are drawn from 100,000"]
     assert all(note is not None and drawn[place == 1] in note.text for place, note in enumerate(notes))

@@ -21,7 +21,7 @@ from gcdformer.commands.sweep import exit_code
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from gcdformer.sweeps.estimate import wall_seconds
-from gcdformer.sweeps.launcher import lost, settle
+from gcdformer.sweeps.launcher import record_outcome, was_killed
 from gcdformer.sweeps.local import LocalLauncher
 from gcdformer.sweeps.on_ray import places
 from gcdformer.sweeps.plan import HIDDEN, note_start, plan, write_record
@@ -246,7 +246,7 @@ def test_a_budget_shorter_than_an_epoch_is_no_success(tmp_path: Path, capsys: py
     file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 1e-6"))
     one = plan(expand(read_sweep(file)), tmp_path / "out")[0]
     ending = run_trial(one.config, one.path)
-    settle(one, ending)
+    record_outcome(one, ending)
     reason = "no epoch fits into max_minutes 1e-06, so nothing was evaluated"
     assert (one.status, one.reason) == ("failed", reason)
     again = plan(expand(read_sweep(file)), tmp_path / "out")[0]
@@ -255,7 +255,7 @@ def test_a_budget_shorter_than_an_epoch_is_no_success(tmp_path: Path, capsys: py
     assert exit_code([again], interrupted=False) == 1
     file.write_text(file.read_text().replace("max_minutes = 1e-6", "max_epochs = 1"))
     longer = plan(expand(read_sweep(file)), tmp_path / "out")[0]
-    settle(longer, run_trial(longer.config, longer.path))
+    record_outcome(longer, run_trial(longer.config, longer.path))
     assert longer.status == "finished"
 
 
@@ -268,8 +268,8 @@ def test_a_trial_that_diverges_is_not_tried_again(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("warmup = 5", f"warmup = 5\ninit_from = '{source.path}'"))
     one = plan(expand(read_sweep(file)), tmp_path / "out")[0]
     ending = run_trial(one.config, one.path)
-    assert (ending.code, lost(ending)) == (DIVERGED, False) and "nan" in ending.reason
-    settle(one, ending)
+    assert (ending.code, was_killed(ending)) == (DIVERGED, False) and "nan" in ending.reason
+    record_outcome(one, ending)
     assert plan(expand(read_sweep(file)), tmp_path / "out")[0].status == "diverged"
 
 

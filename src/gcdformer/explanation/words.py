@@ -35,7 +35,7 @@ SHOWN = 12
 def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
     """Each rule of the explanation with what it says, and how it stands where it neither plainly holds nor is broken."""
     words = U_RULES if found.form == "U" else RULES
-    return [(words[name] + standing(found, rule), rule) for name, rule in found.rules.items()]
+    return [(words[name] + status(found, rule), rule) for name, rule in found.rules.items()]
 
 
 def rule_mark(rule: Rule) -> str:
@@ -45,7 +45,7 @@ def rule_mark(rule: Rule) -> str:
     return "no" if rule.exceptions else "wait" if rule.excused else "yes"
 
 
-def standing(found: Explanation, rule: Rule) -> str:
+def status(found: Explanation, rule: Rule) -> str:
     mark = rule_mark(rule)
     if mark == "none":
         return ": not judged, " + ("every k is being learned" if rule.excused else "no k was tested often enough")

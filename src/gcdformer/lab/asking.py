@@ -16,9 +16,9 @@ from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.reasons import reason
 from gcdformer.explanation.rules import readable
+from gcdformer.lab.cache import Cache
 from gcdformer.lab.catalogue import Catalogue, Entry, stamp
 from gcdformer.lab.damage import reading
-from gcdformer.lab.kept import Kept
 from gcdformer.lab.views import epochs_with_weights, explain_epoch
 from gcdformer.numbers.encoding import BEGIN, END, Vocabulary
 from gcdformer.numbers.theory import totient_sums
@@ -42,8 +42,8 @@ class Asker:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._models: Kept[Predictor] = Kept(KEPT_MODELS)
-        self._explanations: Kept[Explanation] = Kept(KEPT_EXPLANATIONS)
+        self._models: Cache[Predictor] = Cache(KEPT_MODELS)
+        self._explanations: Cache[Explanation] = Cache(KEPT_EXPLANATIONS)
 
     def warm_up(self, run: str) -> None:
         """Load what the first question to this run needs, by asking one. One thread: the cores belong to training."""

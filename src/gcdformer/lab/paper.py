@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcdformer.explanation.sieve import prime_power
-from gcdformer.lab.kept import Once
+from gcdformer.lab.cache import Once
 from gcdformer.paper.claims import claim_verdicts
 from gcdformer.paper.compare import count_tables, reproduction_tables
 from gcdformer.paper.ledger import ledger_entries

@@ -33,9 +33,9 @@ from gcdformer.lab.answers import (
     TrainingList,
 )
 from gcdformer.lab.asking import Asker
+from gcdformer.lab.cache import Cache
 from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
 from gcdformer.lab.guard import Guard
-from gcdformer.lab.kept import Kept
 from gcdformer.lab.liveness import held_locks, is_live
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
@@ -64,8 +64,8 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     catalogue = Catalogue(root)
     asker = Asker(catalogue)
     trainings = Trainings(root) if allow_training else None
-    epochs: Kept[dict[str, Any]] = Kept(KEPT_EPOCHS)
-    views: Kept[dict[str, Any]] = Kept(KEPT_RUNS)
+    epochs: Cache[dict[str, Any]] = Cache(KEPT_EPOCHS)
+    views: Cache[dict[str, Any]] = Cache(KEPT_RUNS)
 
     def make_ready(run: str) -> None:
         asker.warm_up(run)

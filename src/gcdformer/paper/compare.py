@@ -17,7 +17,7 @@ from gcdformer.explanation.sieve import largest_divisor
 from gcdformer.paper import TABLES
 from gcdformer.paper.computed import compute
 from gcdformer.paper.entry import Entry
-from gcdformer.paper.ledger import Choice, choose, departs, is_current, ledger_entries
+from gcdformer.paper.ledger import Choice, choose, deviations, is_current, ledger_entries
 from gcdformer.paper.measure import measured
 from gcdformer.paper.pairing import MOST_UNLIKE, same_recipe, unlike
 from gcdformer.paper.table import PAPER_EPOCH, Cell, Experiment, Note, Table, Value
@@ -81,7 +81,7 @@ def choice_of(cell: Cell, chosen: dict[str, Choice]) -> Choice | None:
     telling = [one for one in choice.known if is_current(one) == choice.current and measured(one, cell) is not None]
     if not telling:
         return choice
-    best = max(telling, key=lambda one: (not departs(one), one.rank))
+    best = max(telling, key=lambda one: (not deviations(one), one.rank))
     return replace(choice, entry=best, group=(best,))
 
 
@@ -90,7 +90,7 @@ def otherwise(cell: Cell, choice: Choice) -> list[dict[str, Any]]:
     beside the run that stands for it."""
     if cell.measure.kind != "correct":
         return []
-    others = [one for one in choice.known if one is not choice.entry and departs(one)]
+    others = [one for one in choice.known if one is not choice.entry and deviations(one)]
     return [{"ours": plain(measured(one, cell, None)), "run": one.name, "measured_as": measured_as(one)} for one in others]
 
 
@@ -199,7 +199,7 @@ def model_words(model: ModelSection) -> str:
 
 def measured_as(entry: Entry) -> str | None:
     """In words what a run has in place of the task, distribution or model of the experiment that it was recorded as."""
-    return ", ".join(f"{name} {value}" for name, value in departs(entry).items()) or None
+    return ", ".join(f"{name} {value}" for name, value in deviations(entry).items()) or None
 
 
 def curve_runs(table: Table, chosen: dict[str, Choice]) -> list[dict[str, Any]]:

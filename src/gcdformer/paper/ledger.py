@@ -71,12 +71,12 @@ def choose(entries: Iterable[Entry], preset: str | None = None) -> dict[str, Cho
     for name, recipes in groups.items():
         known = tuple(entry for group in recipes.values() for entry in group)
         choices = [Choice(max(group, key=lambda one: one.rank), tuple(group), known) for group in recipes.values()]
-        chosen[name] = max(choices, key=lambda choice: (not departs(choice.entry), choice.current, choice.entry.rank,
+        chosen[name] = max(choices, key=lambda choice: (not deviations(choice.entry), choice.current, choice.entry.rank,
                                                         len(choice.group)))
     return chosen
 
 
-def departs(entry: Entry) -> dict[str, Any]:
+def deviations(entry: Entry) -> dict[str, Any]:
     """The leaves of task, distribution, model and first weights in which a run differs from the experiment it was recorded
     as."""
     changed = {name: value for name, value in entry.facts["changed"].items() if name in PROBLEM}
@@ -96,7 +96,7 @@ def recipe_key_of(config: Config, preset: str, version: str) -> str:
     return json.dumps([preset, version, identity, config.limits.model_dump()], sort_keys=True)
 
 
-def served(config: Config, preset: str) -> tuple[list[str], dict[str, Any]]:
+def matching_experiments(config: Config, preset: str) -> tuple[list[str], dict[str, Any]]:
     """The experiments that a configuration is a run of, in the recipe of a preset, and what it changes in the recipe.
 
     Task, distributions and model have to be the experiment's; the optimiser, the epochs and the tests may be others. A batch

@@ -18,18 +18,18 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.paper.entry import Entry, entry_of
 from gcdformer.paper.ledger import (
     changes,
-    departs,
+    deviations,
     find_experiment,
     is_current,
+    matching_experiments,
     recipe_key,
     recipe_key_of,
-    served,
 )
 from gcdformer.paper.table import Experiment, Note, Table
 from gcdformer.presets import preset_version
 from gcdformer.runs.files import replace_file, sha256
 from gcdformer.runs.run import Run
-from gcdformer.sweeps.plan import Planned, plan, standing
+from gcdformer.sweeps.plan import Planned, plan, status_of
 from gcdformer.sweeps.sweep import Needs, Trial, with_budget
 
 MARK = ".reproduce.json"
@@ -93,7 +93,7 @@ def mark_recorded(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[
         known.setdefault((recipe_key(entry), entry.config.training.seed), set()).update(entry.experiments)
     for one in planned:
         key = recipe_key_of(one.config, recipe.preset, recipe.version), one.config.training.seed
-        if not one.over and key in known and set(served(one.config, recipe.preset)[0]) <= known[key]:
+        if not one.over and key in known and set(matching_experiments(one.config, recipe.preset)[0]) <= known[key]:
             one.status = RECORDED
 
 
@@ -102,9 +102,9 @@ def mark_measured(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[
     """What is missing gets the status if each of the wanted experiments that it would serve has a run of that seed, in the
     newest version of the preset and of whatever budget."""
     known = {(name, entry.config.training.seed) for entry in entries for name in entry.experiments
-             if entry.facts["preset"] == recipe.preset and is_current(entry) and not departs(entry)}
+             if entry.facts["preset"] == recipe.preset and is_current(entry) and not deviations(entry)}
     for one in to_train(planned):
-        serving = wanted & set(served(one.config, recipe.preset)[0])
+        serving = wanted & set(matching_experiments(one.config, recipe.preset)[0])
         if serving and all((name, one.config.training.seed) in known for name in serving):
             one.status = status
 
@@ -129,7 +129,7 @@ def mark(planned: Iterable[Planned], recipe: Recipe) -> None:
         path = one.path / MARK
         if not path.exists():
             one.path.mkdir(parents=True, exist_ok=True)
-            facts = asdict(Mark(recipe.preset, recipe.version, *served(one.config, recipe.preset)))
+            facts = asdict(Mark(recipe.preset, recipe.version, *matching_experiments(one.config, recipe.preset)))
             replace_file(path, (json.dumps(facts) + "\n").encode())
 
 
@@ -139,7 +139,7 @@ def read_mark(run: Run, preset: str) -> Mark:
     try:
         return Mark(**json.loads(path.read_bytes()))
     except FileNotFoundError:
-        return Mark(preset, preset_version(preset), *served(run.config, preset))
+        return Mark(preset, preset_version(preset), *matching_experiments(run.config, preset))
     except (OSError, ValueError, TypeError):
         raise DamagedFile(f"{path}: not readable") from None
 
@@ -177,6 +177,6 @@ def finished_runs(out: Path) -> list[Entry]:
         folder = path.parent
         if (folder / "config.toml").exists():
             run = Run(folder)
-            if run.metrics and standing(folder, run.config)[0] == "finished":
+            if run.metrics and status_of(folder, run.config)[0] == "finished":
                 found.append(measure_run(folder))
     return found

@@ -16,7 +16,7 @@ from typing import Any
 from gcdformer.config import Config
 from gcdformer.runs.metrics import Line
 from gcdformer.sweeps.board import Board
-from gcdformer.sweeps.launcher import settle
+from gcdformer.sweeps.launcher import record_outcome
 from gcdformer.sweeps.on_ray import (
     PROGRESS_SECONDS,
     connect,
@@ -95,7 +95,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             one = named(trial)
-            settle(one, Ending(1, f"failed in Ray Tune, see {scratch}"))
+            record_outcome(one, Ending(1, f"failed in Ray Tune, see {scratch}"))
             board.ended(one)
 
     class UntilSignal(tune.Stopper):
@@ -136,7 +136,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
 
 def conclude(one: Planned, ending: Ending | None, stopping: bool) -> None:
     """Status of a trial that Tune calls complete: it reached a limit, ended badly, or ASHA ended it."""
-    settle(one, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
+    record_outcome(one, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
     if one.over or stopping or ending is None or ending.code != DONE:
         return
     lines, problem = one.lines()

@@ -70,23 +70,23 @@ def run_trials(planned: list[Planned], launcher: Launcher, board: Board, stop: S
                 del running[one.name]
                 if asked and ending.code < 0:  # it was starting, or waited for its folder: it had nothing to save
                     ending = Ending(EXIT_INTERRUPTED, ending.reason)
-                if lost(ending) and not asked and tried[one.name] < retries:
+                if was_killed(ending) and not asked and tried[one.name] < retries:
                     tried[one.name] += 1
                     one.status = "begun"
                     board.note(f"{one.name}: {ending.reason}; resumes from its last checkpoint")
                     waiting.appendleft(one)
                     continue
-                settle(one, ending)
+                record_outcome(one, ending)
                 board.ended(one)
             board.refresh()
 
 
-def lost(ending: Ending) -> bool:
+def was_killed(ending: Ending) -> bool:
     """Whether a trial ended through no fault of its own: killed, or asked to stop by someone else than the sweep."""
     return ending.code == EXIT_INTERRUPTED or ending.code not in (DONE, 1, BAD_INPUT, DIVERGED, IN_USE)
 
 
-def settle(one: Planned, ending: Ending) -> None:
+def record_outcome(one: Planned, ending: Ending) -> None:
     """Status and reason of a trial that ended."""
     if ending.code == DIVERGED:
         one.status, one.reason = "diverged", ending.reason

@@ -67,7 +67,7 @@ def plan(trials: list[Trial], out: Path, *, retry: bool = False, beside: Iterabl
             name = trial.name if not (out / trial.name / "config.toml").exists() else distinct(trial)
             planned.append(Planned(trial, out / name))
         else:
-            planned.append(Planned(trial, found, *standing(found, trial.config)))
+            planned.append(Planned(trial, found, *status_of(found, trial.config)))
     for one in planned:
         record = read_record(record_path(one))
         if record is None or record["digest"] != one.trial.digest:
@@ -96,7 +96,7 @@ def known_folders(out: Path, asked: Collection[str]) -> dict[str, Path]:
     return found
 
 
-def standing(path: Path, wanted: Config) -> tuple[str, str]:
+def status_of(path: Path, wanted: Config) -> tuple[str, str]:
     """Status and reason of a run that exists, under the wanted limits. One that was never evaluated is not finished."""
     state = newest_state(path)
     if state is None:
@@ -159,5 +159,5 @@ def refresh(one: Planned) -> Planned:
     """The same trial as its files tell now."""
     if not RunFolder(one.path).exists():
         return replace(one, status="missing", reason="")
-    status, reason = standing(one.path, one.config)
+    status, reason = status_of(one.path, one.config)
     return replace(one, status=status, reason=reason)

@@ -70,20 +70,20 @@ class ProgressView(View):
 
     def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState, lines: list[Line]) -> None:
         self.config, self.lines = config, list(lines)
-        self.tell(state, "training")
+        self.report(state, "training")
 
     def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
-        self.tell(state, "training")
+        self.report(state, "training")
 
     def evaluating(self, state: TrainingState, share: float) -> None:
-        self.tell(state, "evaluating")
+        self.report(state, "evaluating")
 
     def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
         self.lines.append(line)
         if self.on_epoch:
             self.on_epoch(line)
 
-    def tell(self, state: TrainingState, doing: str) -> None:
+    def report(self, state: TrainingState, doing: str) -> None:
         if time.monotonic() - self.written < self.every:
             return
         last = self.lines[-1] if self.lines else {}

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cache(Generic[T]):
     """Values by key; the least recently used go first. Two threads may make the same value; both then use equal ones."""
 
     def __init__(self, size: int) -> None:
