@@ -92,8 +92,8 @@ def test_which_experiments_a_run_serves(measured: Run) -> None:
     odd = benford.replace(batch_size=32)
     assert matching_experiments(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
     assert matching_experiments(benford.replace(dim=16), "fast") == ([], {})
-    assert matching_experiments(Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05), "fast")[0] == [
-        "base-30_mixture-outcomes"]
+    mixture = Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05)
+    assert matching_experiments(mixture, "fast")[0] == ["base-30_mixture-outcomes"]
 
 
 def test_a_run_that_serves_nothing_needs_to_be_told(tmp_path: Path) -> None:
