@@ -73,8 +73,7 @@ def test_the_meta_device_tells() -> None:
 def test_decoder_states_and_loss_are_made_on_the_device(leaves: dict[str, object]) -> None:
     """Recurrent models with inputs of one length only: for others the host has to know the lengths."""
     problem = Problem.of(tiny_config())
-    model = build_model(tiny_config(**leaves).model, problem.vocabulary.size, problem.longest_input,
-                        problem.longest_target).to(META)
+    model = build_model(tiny_config(**leaves), problem).to(META)
     inputs, targets = (torch.ones(4, n, dtype=torch.int64, device=META) for n in (5, 4))
     if leaves:
         states, state = model.advance(start_state(model), targets)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import tiny_config
-from gcdformer import PredictionTable
+from gcdformer import PredictionTable, Problem
 from gcdformer.explanation import explain_tables
 from gcdformer.explanation.reasons import reason
 from gcdformer.explanation.sieve import largest_divisor, products
@@ -34,7 +34,7 @@ from gcdformer.numbers.encoding import BEGIN
 def test_inspection_agrees_with_the_model(leaves: dict[str, Any]) -> None:
     """Recomputed attention leads to the model's own logits, and the trace to `generate`'s tokens."""
     config = tiny_config(**leaves)
-    model = build_model(config.model, 15, 8, 5, seed=3).eval()
+    model = build_model(config, Problem.of(config), seed=3).eval()
     inputs = [3, 6, 7, 3, 9, 14]
     outputs = [BEGIN, 3, 8, 5]
     found = trace(model, inputs, 5)

@@ -37,8 +37,7 @@ def problem_of(base: int = 10) -> Problem:
 
 
 def model_of(name: str, problem: Problem, seed: int = 0) -> Seq2Seq:
-    sizes = Config().replace(**FAMILIES[name]).model
-    return build_model(sizes, problem.vocabulary.size, problem.longest_input, problem.longest_target, seed=seed).to(DEVICE)
+    return build_model(Config().replace(**FAMILIES[name]), problem, seed=seed).to(DEVICE)
 
 
 def tensors(problem: Problem, count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -61,11 +60,10 @@ PUBLISHED = [
 @pytest.mark.parametrize(("encoder", "decoder", "millions"), PUBLISHED)
 def test_parameter_counts_are_the_published_ones(
         encoder: tuple[int, int, int], decoder: tuple[int, int, int], millions: float) -> None:
-    sizes = Config().replace(encoder_layers=encoder[0], encoder_dim=encoder[1], encoder_heads=encoder[2],
-                             decoder_layers=decoder[0], decoder_dim=decoder[1], decoder_heads=decoder[2],
-                             positions=4096).model
+    config = Config().replace(encoder_layers=encoder[0], encoder_dim=encoder[1], encoder_heads=encoder[2],
+                              decoder_layers=decoder[0], decoder_dim=decoder[1], decoder_heads=decoder[2], positions=4096)
     problem = Problem.of(Config().replace(base=10, outcomes="natural"))
-    count = count_parameters(sizes, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    count = count_parameters(config, problem)
     assert abs(round(count / 1e6, 1) - millions) <= 0.1 + 1e-9
 
 

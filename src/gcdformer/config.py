@@ -21,6 +21,8 @@ from gcdformer.errors import UserError
 LARGEST_INTEGER = 2**62
 LARGEST_BASE = 20_000
 TESTED_GCDS = 100
+LEAST_PAIRS = 30
+"""Pairs that a k needs to be judged: with fewer one cannot tell whether it is in D."""
 DEFAULT_MAX_GCD = 100
 
 OperandDistribution = Literal["uniform", "log-uniform"]

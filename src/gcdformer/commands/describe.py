@@ -69,7 +69,7 @@ def describe(config: Config, problem: Problem) -> dict[str, Any]:
     vocabulary = problem.vocabulary.size
     input_tokens, output_tokens = mean_tokens(config, problem)
     return {
-        "parameters": count_parameters(config.model, vocabulary, problem.longest_input, problem.longest_target),
+        "parameters": count_parameters(config, problem),
         "vocabulary": vocabulary,
         "longest_input": problem.longest_input,
         "longest_output": problem.longest_target,

@@ -12,7 +12,7 @@ from gcdformer.commands.explain_page import show_checks, show_comparison, show_e
 from gcdformer.commands.hints import earlier_certificate
 from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
-from gcdformer.config import LARGEST_BASE
+from gcdformer.config import LARGEST_BASE, LEAST_PAIRS
 from gcdformer.data.predictions import read_predictions
 from gcdformer.errors import UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
@@ -89,7 +89,7 @@ def explain_csv(args: argparse.Namespace) -> int:
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
     with progress(f"reading {args.predictions}", quiet=args.quiet):
         table = PredictionTable.of(*read_predictions(args.predictions, UNREADABLE))
-        found = explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=30)
+        found = explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=LEAST_PAIRS)
     show(args, found, str(args.predictions))
     return 0
 

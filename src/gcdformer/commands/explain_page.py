@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.config import LEAST_PAIRS
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
@@ -40,7 +41,8 @@ def show_explanation(console: Console, found: Explanation, what: str, note: str 
     console.print()
     show_rules(console, found)
     if found.untested:
-        console.print(Text.assemble(("  ? ", "yellow"), f"fewer than 30 pairs, not judged: {numbers(found.untested)}"))
+        untested = f"fewer than {LEAST_PAIRS} pairs, not judged: {numbers(found.untested)}"
+        console.print(Text.assemble(("  ? ", "yellow"), untested))
     console.print()
     show_fidelity(console, found)
     if found.form == "U":

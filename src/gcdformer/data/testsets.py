@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gcdformer.config import TESTED_GCDS, Config
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.data.problem import Problem
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import UserError
@@ -18,8 +18,6 @@ from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
 
 UNIFORM = OPERAND_DISTRIBUTIONS["uniform"]
-LEAST_PAIRS = 30
-"""Pairs of a file that a k needs to be tested: below, one cannot tell whether it is in D."""
 
 
 def natural_pairs(maximum: int, count: int, rng: np.random.Generator) -> Integers:

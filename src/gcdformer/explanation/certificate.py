@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.config import TESTED_GCDS
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.classes import Class, find_classes
 from gcdformer.explanation.rules import (
@@ -40,7 +40,6 @@ ODD_ONES = 0.03
 """Share of k that another element of their class may stand for before the form is U; fewer are exceptions to R or G."""
 CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
-LEAST_PAIRS = 30
 MOST_COUNTEREXAMPLES = 100
 MOST_EXAMINED = 20_000
 NONE = Transition(frozenset(), frozenset())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from gcdformer.config import LEAST_PAIRS
 from gcdformer.evaluation.notebook import framed
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule, mode, readable
@@ -43,7 +44,7 @@ def certificate_sections(found: Explanation) -> str:
     if found.being_learned:
         extra += f'<li class="wait">being learned, not judged: {numbers(found.being_learned)}</li>'
     if found.untested:
-        extra += f'<li class="wait">fewer than 30 pairs, not judged: {numbers(found.untested)}</li>'
+        extra += f'<li class="wait">fewer than {LEAST_PAIRS} pairs, not judged: {numbers(found.untested)}</li>'
     if any(found.unreadable.values()):
         extra += f'<li class="wait">unreadable answers: {unreadable_text(found)}</li>'
     fidelity = "".join(

@@ -7,18 +7,20 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gcdformer.config import ModelSection
+from gcdformer.config import Config, ModelSection
+from gcdformer.data import Problem
 from gcdformer.models.interface import Seq2Seq
 from gcdformer.models.recurrent import Recurrent
 from gcdformer.models.transformer import Transformer
 
 
-def build_model(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int, *,
-                seed: int | None = None) -> Seq2Seq:
-    """The model; with a seed its weights are set, without one they are left as they are allocated."""
+def build_model(config: Config, problem: Problem, *, seed: int | None = None) -> Seq2Seq:
+    """The model of a configuration; with a seed its weights are set, without one they are left as they are allocated."""
+    sizes, vocabulary = config.model, problem.vocabulary.size
     model: Seq2Seq
     if sizes.family == "transformer":
-        model = Transformer(sizes, vocabulary, sizes.positions or longest_input, sizes.positions or longest_target)
+        model = Transformer(sizes, vocabulary, sizes.positions or problem.longest_input,
+                            sizes.positions or problem.longest_target)
     else:
         model = Recurrent(sizes, vocabulary)
     for module in model.modules():
@@ -29,16 +31,15 @@ def build_model(sizes: ModelSection, vocabulary: int, longest_input: int, longes
     return model
 
 
-def count_parameters(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int) -> int:
+def count_parameters(config: Config, problem: Problem) -> int:
     """Trainable parameters; the model is only described, so that 714 million cost nothing."""
-    model = described_model(sizes, vocabulary, longest_input, longest_target)
-    return sum(weight.numel() for weight in model.parameters())
+    return sum(weight.numel() for weight in described_model(config, problem).parameters())
 
 
-def described_model(sizes: ModelSection, vocabulary: int, longest_input: int, longest_target: int) -> Seq2Seq:
+def described_model(config: Config, problem: Problem) -> Seq2Seq:
     """The model with the names, shapes and types of its weights, but no memory for them."""
     with torch.device("meta"), LeftUnfilled():
-        return build_model(sizes, vocabulary, longest_input, longest_target)
+        return build_model(config, problem)
 
 
 class LeftUnfilled(TorchFunctionMode):

@@ -30,4 +30,4 @@ def parameters(experiment: Experiment) -> int:
     from gcdformer.models import count_parameters
     config = experiment.config("paper")
     problem = Problem.of(config)
-    return count_parameters(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    return count_parameters(config, problem)

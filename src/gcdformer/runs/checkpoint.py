@@ -97,7 +97,7 @@ def read_state(data: bytes, step: int) -> TrainingState:
 def check_weights(config: Config, problem: Problem, weights: dict[str, Tensor], source: Path) -> None:
     """Names, shapes and types must be those of the configuration's model, which is only described here: a configuration
     that asks for a giant model with a checkpoint of a small one is refused before anything is allocated."""
-    model = described_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    model = described_model(config, problem)
     wanted = model.state_dict()
     for name in wanted.keys() | weights.keys():
         have, want = (f"{list(tensors[name].shape)} {tensors[name].dtype}" if name in tensors else "missing"

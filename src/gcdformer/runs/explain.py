@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.config import Config
+from gcdformer.config import LEAST_PAIRS, Config
 from gcdformer.data.predictions import read_predictions
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
 from gcdformer.errors import UserError
@@ -49,7 +49,7 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     if base is None:
         raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
     if isinstance(target, PredictionTable):
-        return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=30)
+        return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=LEAST_PAIRS)
     predict, largest = on_arrays(target), maximum or DEFAULT_MAXIMUM
     if exhaustive:
         return explain_all_pairs(predict, base, largest, threshold)

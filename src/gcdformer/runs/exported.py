@@ -79,7 +79,7 @@ def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1) -> Pr
     except Exception as error:  # whatever a damaged file makes the reader say
         raise DamagedFile(f"{folder / WEIGHTS}: not weights: {type(error).__name__}: {str(error)[:100]}") from None
     check_weights(config, problem, weights, folder / WEIGHTS)
-    model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    model = build_model(config, problem)
     load_weights(model, weights)
     place = torch.device(device)
     return Predictor(model.to(place).eval(), problem, place, beam, config.training.precision)

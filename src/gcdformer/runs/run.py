@@ -162,7 +162,7 @@ class Run:
         step = self.checkpoint_step(str(checkpoint))
         problem, weights = self.problem, load_checkpoint(self.path, step).model
         check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
-        model = build_model(self.config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+        model = build_model(self.config, problem)
         load_weights(model, weights)
         place = torch.device(device)
         return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision)

@@ -65,7 +65,7 @@ def needs_speed(config: Config) -> bool:
 
 def small(config: Config) -> bool:
     problem = Problem.of(config)
-    size = count_parameters(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    size = count_parameters(config, problem)
     return size <= LARGEST_MEASURED
 
 

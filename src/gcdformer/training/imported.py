@@ -36,7 +36,7 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
     if folder.exists():
         raise UserError(f"to: {out} holds a run already; name a new folder")
     check_weights(config, problem, weights, source)
-    model = build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target)
+    model = build_model(config, problem)
     load_weights(model, weights)
     sets = test_sets(config, problem, 1)
     done, total, began = 0, sum(map(len, sets.values())), perf_counter()

@@ -192,8 +192,7 @@ def note_versions(folder: RunFolder, view: View) -> None:
 
 def new_model(config: Config, problem: Problem) -> Seq2Seq:
     """The model with weights from the seed."""
-    return build_model(config.model, problem.vocabulary.size, problem.longest_input, problem.longest_target,
-                       seed=config.training.seed)
+    return build_model(config, problem, seed=config.training.seed)
 
 
 def start_model(config: Config, problem: Problem) -> Seq2Seq:
