@@ -36,6 +36,7 @@ SMALLEST_STORE = 80 * 2**20  # bytes; trials pass nothing through Ray's object s
 def make_ready(address: str | None) -> None:
     """Import Ray with the settings that it reads at that moment; nothing else may import it before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # 15 by default: beside any other work a trial hardly gets a turn
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address is None or address.rpartition(":")[0] in (LOCALHOST, "localhost"):
         # Read when Ray is imported. Else Ray replaces 127.0.0.1 by the machine's address and listens on all of them.
