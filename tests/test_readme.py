@@ -65,7 +65,11 @@ def test_demo_with_a_small_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         result = gcdformer("demo", *SMALL)
         assert result.returncode == 0, result.stderr
         assert result.stdout.startswith(f"run  runs/{folder}\n")
-        assert re.search(rf"gcdformer predict runs/{folder} \d+ \d+", result.stdout)
+        line = next(line for line in result.stdout.splitlines() if f"predict runs/{folder}" in line)
+        asked = shlex.split(line[line.index("predict"):])[2:]
+        answered = gcdformer("predict", f"runs/{folder}", *asked)
+        assert answered.returncode == 0 and len(asked) % 2 == 0, answered.stderr
+        assert all(operand in answered.stdout for operand in asked)
 
 
 def test_python_runs(tmp_path: Path) -> None:
