@@ -14,6 +14,7 @@ from rich.console import Console
 from gcdformer import UNREADABLE, PredictionTable
 from gcdformer.commands.explain_page import show_explanation
 from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.html import notebook_html
 from gcdformer.explanation.metamorphic import metamorphic_checks
 from gcdformer.explanation.reasons import missing, reason
@@ -57,7 +58,7 @@ def test_products_before_their_prime_power_are_excused_and_said(early: Explanati
 def test_excused_k_of_the_other_rules_are_listed(early: Explanation) -> None:
     texts = dict(zip(early.rules, (says for says, _ in rule_words(early)), strict=True))
     assert texts["deterministic"].endswith("holds but for 3 being learned (16, 32, 64)")
-    assert [one["k"] for one in early.rules["largest_divisor"].excused] == [16, 32, 64]
+    assert [breach.k for breach in early.rules["largest_divisor"].excused] == [16, 32, 64]
     plain = explain_one(table_with({}, products({2: 8, 5: 5}, 100)), 10)
     assert all(rule_mark(rule) == "yes" and not rule.excused for rule in plain.rules.values())
     assert plain.why.startswith("all three rules hold;")
@@ -101,7 +102,7 @@ def explain_of(correct: list[int]) -> Explanation:
 def test_a_model_without_a_readable_answer_agrees_with_nothing() -> None:
     k = np.repeat(np.arange(1, 101), 40)
     found = explain_one(PredictionTable.of(k, 2 * k, np.full(len(k), UNREADABLE), k), 10)
-    assert not any(rule.holds for rule in found.rules.values()) and found.form == "none"
+    assert not any(rule.holds for rule in found.rules.values()) and found.form is NONE
     assert {one.value for one in found.fidelity.values()} == {0.0} and found.mean_agreement == 0.0
     assert found.unreadable == {"natural": 4000, "stratified": 4000} and "no integer" in found.why
     for text in (terminal(found), notebook_html(found)):

@@ -47,13 +47,13 @@ def lines_of(*known: list[int]) -> list[dict[str, object]]:
 
 def test_any_function_is_explained_in_one_call() -> None:
     found = explain(sieve, 10, pairs=20_000)
-    assert found.certified and found.form == "R" and found.correct == KNOWN
+    assert found.certified and found.form.letter == "R" and found.correct == KNOWN
     assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1.0)
     exact = explain(np.gcd, 30, pairs=20_000)
-    assert len(exact.correct) == 100 and exact.form == "G" and exact.grokked[:2] == [7, 11]
+    assert len(exact.correct) == 100 and exact.form.letter == "G" and exact.grokked[:2] == [7, 11]
     assert explain(math.gcd, 30, pairs=5000).correct == exact.correct
     strange = explain(lambda a, b: None if a % 2 else float("nan"), 10, pairs=5000)
-    assert strange.form == "none" and not strange.correct
+    assert strange.form.letter == "none" and not strange.correct
     with pytest.raises(UserError, match="base"):
         explain(sieve)
 
@@ -93,7 +93,7 @@ def test_timeline_names_the_prime_power() -> None:
     assert found.first[15] == 6 and found.settled[15] == 8
     assert found.prime_powers == {2: 2, 4: 2, 5: 2, 3: 6}
     other = timeline(lines_of([1, 2], [1, 2, 3, 6]))
-    rows = compare({"one": found, "two": other})
+    rows = [row.to_json() for row in compare({"one": found, "two": other})]
     assert rows[0] == {"prime_power": 2, "epochs": {"one": 2, "two": 1}}
     assert {"prime_power": 5, "epochs": {"one": 2, "two": None}} in rows
 
@@ -114,7 +114,7 @@ def test_checks_on_a_live_model() -> None:
     checks = {c.name: c for c in metamorphic_checks(lopsided, model, 1_000_000, np.random.default_rng(0), 2000)}
     assert checks["swap"].rate < 1 and checks["operands up to 10,000"].rate < checks["operands up to 1,000,000"].rate
     example = checks["swap"].examples[0]
-    assert example["pair"] == example["other_pair"][::-1] and example["prediction"] != example["other_prediction"]
+    assert example.pair == example.other_pair[::-1] and example.prediction != example.other_prediction
 
 
 def test_explain_a_run(trained: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

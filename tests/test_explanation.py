@@ -69,13 +69,13 @@ def test_known_models_are_recovered(seed: int) -> None:
     if form == "none":
         f = rng.integers(1, 101, 100)
         found = explain_one(table_from(f, rng, noise), base)
-        assert found.form == "none" and not found.certified
+        assert found.form.letter == "none" and not found.certified
         return
     f = class_answers(known, rng) if form == "U" else sieve_answers(known)
     if form == "U" and np.array_equal(f, sieve_answers(known)):
         form = "G" if any(base % p for p in highest) else "R"
     found = explain_one(table_from(f, rng, noise), base)
-    assert found.form == form, found.why
+    assert found.form.letter == form, found.why
     assert found.prime_powers == highest
     assert found.grokked == [p for p in highest if base % p]
     assert set(found.correct) == {int(k) for k in K if f[k - 1] == k}
@@ -127,7 +127,7 @@ def test_a_planted_breach_is_never_certified(kind: str, seed: int) -> None:
     broken = [e for rule in found.rules.values() for e in rule.exceptions]
     assert broken
     if kind in ("no divisor", "unreadable"):
-        assert any(e["k"] == victim for e in broken) and any(e["gcd"] == victim for e in found.counterexamples)
+        assert any(e.k == victim for e in broken) and any(e.gcd == victim for e in found.counterexamples)
 
 
 def table_with(changes: dict[int, dict[int, int]], known: set[int], pairs: int = 300) -> PredictionTable:
@@ -172,15 +172,15 @@ def test_what_a_certificate_needs() -> None:
 def test_constant_models(answer: int) -> None:
     k = np.repeat(K, 300)
     found = explain_one(PredictionTable.of(k, 2 * k, np.full(len(k), answer), k), 10)
-    assert found.form != "U" and found.certified == (answer == 1)
-    assert all(example["rule"] is None or example["rule"] > 0 for example in found.counterexamples)
+    assert found.form.letter != "U" and found.certified == (answer == 1)
+    assert all(example.rule is None or example.rule > 0 for example in found.counterexamples)
 
 
 def test_one_odd_answer_does_not_make_a_model_of_classes() -> None:
     known = products({2: 4, 5: 25}, 100)
     found = explain_one(table_with({100: {200: 300}}, known), 10)
-    assert found.form == "R" and not found.certified
-    assert found.rules["largest_divisor"].exceptions[0]["prediction"] == 200
+    assert found.form.letter == "R" and not found.certified
+    assert found.rules["largest_divisor"].exceptions[0].to_json()["prediction"] == 200
 
 
 def test_a_class_must_be_predicted_by_its_own_elements() -> None:
@@ -189,7 +189,7 @@ def test_a_class_must_be_predicted_by_its_own_elements() -> None:
     for first, good in ((121, True), (120, False)):
         f = np.array([{1: first, 2: 66, 4: 4, 5: 55, 10: 70, 20: 60}[int(e)] for e in labels])
         found = explain_one(PredictionTable.of(k, 2 * k, np.repeat(f, 300), k), 10)
-        assert found.certified == good and (found.form == "U") == good
+        assert found.certified == good and (found.form.letter == "U") == good
 
 
 def test_a_gcd_that_is_being_learned_is_no_breach() -> None:
@@ -199,7 +199,7 @@ def test_a_gcd_that_is_being_learned_is_no_breach() -> None:
     predictions = np.where(rng.random((300, 100)) < 0.5, f, g).T.reshape(-1)
     k = np.repeat(K, 300)
     found = explain_one(PredictionTable.of(k, 2 * k, predictions, k), 10)
-    assert found.correct == sorted(old) and found.form == "R"
+    assert found.correct == sorted(old) and found.form.letter == "R"
     assert found.being_learned == [int(k) for k in K if k % 3 == 0]
     assert all(rule.holds for rule in found.rules.values()) and not found.certified  # a third is still in doubt
 
@@ -212,7 +212,7 @@ def test_uniform_outcomes_with_a_class_split_between_two_values() -> None:
     ones = np.flatnonzero(np.repeat(labels, 300) == 1)
     predictions[ones[::2]] = 11
     found = explain_one(PredictionTable.of(k, 2 * k, predictions, k), 10)
-    assert found.form == "U" and list(found.model.labels) == [1, 2, 4, 5, 10, 20]
+    assert found.form.letter == "U" and list(found.model.labels) == [1, 2, 4, 5, 10, 20]
     assert all(rule.holds for rule in found.rules.values())
     first = found.to_json()["classes"][0]
     assert first["values"] == 2 and first["entropy"] == pytest.approx(1.0, abs=0.01)
@@ -224,7 +224,7 @@ def test_a_model_that_hesitates_between_many_values_follows_none() -> None:
     rng = np.random.default_rng(1)
     k = np.repeat(K, 1000)
     found = explain_one(PredictionTable.of(k, 2 * k, rng.integers(1, 101, len(k)), k), 10)
-    assert found.form == "none" and "deterministic" in found.why
+    assert found.form.letter == "none" and "deterministic" in found.why
 
 
 def test_json_has_the_keys_of_the_design() -> None:

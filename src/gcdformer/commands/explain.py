@@ -107,7 +107,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         if checks:
             values["checks"] = {check.name: check.to_json() for check in checks}
         if others:
-            values["comparison"] = compare(others)
+            values["comparison"] = [row.to_json() for row in compare(others)]
         print_json(values)
         return
     console = Console(highlight=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,11 +10,8 @@ from gcdformer.config import LEAST_PAIRS
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, mode, readable
-from gcdformer.explanation.timeline import Timeline
+from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.explanation.words import (
-    FORMS,
-    counterexample_text,
-    exception_text,
     known_sets,
     rule_mark,
     rule_words,
@@ -45,10 +40,10 @@ def show_explanation(console: Console, found: Explanation, what: str, note: str 
         console.print(Text.assemble(("  ? ", "yellow"), untested))
     console.print()
     show_fidelity(console, found)
-    if found.form == "U":
+    if found.form.has_classes:
         show_classes(console, found)
     if found.counterexamples:
-        shown = "; ".join(map(counterexample_text, found.counterexamples[:5]))
+        shown = "; ".join(example.text for example in found.counterexamples[:5])
         more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
         console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
 
@@ -63,7 +58,7 @@ def show_short(console: Console, found: Explanation, what: str) -> None:
 def show_head(console: Console, found: Explanation, what: str) -> None:
     verdict = Text(found.verdict, style="bold green" if found.certified else "bold red")
     console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
-    console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {FORMS[found.form]}"))
+    console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {found.form.title}"))
     console.print(known_text(found))
 
 
@@ -88,14 +83,14 @@ def show_fidelity(console: Console, found: Explanation) -> None:
 def known_text(found: Explanation) -> Text:
     """D (or E): as a product of sets of prime powers if it is one, else every element."""
     sets = known_sets(found)
-    labels = found.model.labels if found.form == "U" else found.correct
+    labels = found.labels
     if not labels:
         shown = "empty"
     elif sets is None:
         shown = "{" + numbers(list(labels)) + "}"
     else:
         shown = " × ".join("{" + numbers(powers) + "}" + ("*" if found.base % p else "") for p, powers in sets) or "{1}"
-    text = Text.assemble((f"{'E' if found.form == 'U' else 'D'}      ", "dim"), shown,
+    text = Text.assemble((f"{found.form.set_name}      ", "dim"), shown,
                          f"   {len(found.correct)} correct GCD of {len(found.shares)}")
     if found.grokked:
         text.append(f"   * grokked: {numbers(found.grokked)}", style="cyan")
@@ -109,7 +104,7 @@ def show_rule(console: Console, says: str, rule: Rule) -> None:
         console.print(Text.assemble((f"  {sign} ", style), says))
         return
     console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
-    parts = [exception_text(one) for one in rule.exceptions]
+    parts = [breach.text for breach in rule.exceptions]
     more = f" … {len(parts)} in all by --json" if len(parts) > 12 else ""
     console.print(Text("      " + "; ".join(parts[:12]) + more, style="dim"))
 
@@ -118,7 +113,7 @@ def share_grid(found: Explanation, width: int) -> Table:
     """f(k) for every k: green correct, yellow being learned, red against the rules, grey as the rules say."""
     grid = Table.grid(padding=(0, 1))
     across = 20 if width >= 96 else 10
-    broken = {e["k"] for rule in found.rules.values() for e in rule.exceptions}
+    broken = found.broken
     cells: list[Text] = []
     for k in range(1, max(found.shares, default=0) + 1):
         if k not in found.shares:
@@ -173,14 +168,14 @@ def show_checks(console: Console, checks: list[Check]) -> None:
     console.print(table)
 
 
-def show_comparison(console: Console, rows: list[dict[str, Any]]) -> None:
+def show_comparison(console: Console, rows: list[Comparison]) -> None:
     console.print(Text("\nepoch at which each prime power was learned", style="bold"))
     table = Table(box=None, padding=(0, 2), header_style="dim")
     table.add_column("prime power", justify="right")
-    for name in rows[0]["epochs"] if rows else []:
+    for name in rows[0].epochs if rows else []:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(str(row["prime_power"]), *("–" if e is None else str(e) for e in row["epochs"].values()))
+        table.add_row(str(row.prime_power), *("–" if e is None else str(e) for e in row.epochs.values()))
     console.print(table)
 
 

@@ -9,8 +9,6 @@ from gcdformer.evaluation.notebook import framed
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule, mode, readable
 from gcdformer.explanation.words import (
-    FORMS,
-    exception_text,
     known_sets,
     numbers,
     rule_mark,
@@ -33,7 +31,7 @@ def header(title: str, about: str, found: Explanation | None, facts: list[tuple[
         told = found.fidelity.get("stratified") or found.fidelity["pairs"]
         facts = [("correct GCD", f"{len(found.correct)} <small>of {len(found.shares)}</small>"),
                  ("accuracy", f"{found.measured_accuracy:.2f} %"), ("fidelity", f"{100 * told.value:.2f} %"),
-                 ("form", found.form), *facts]
+                 ("form", found.form.letter), *facts]
     cells = "".join(f"<div><b>{value}</b><span>{escape(name)}</span></div>" for name, value in facts)
     return f'<header><h1>{escape(title)} {badge}</h1><p>{escape(about)}</p><div class="facts">{cells}</div></header>'
 
@@ -54,25 +52,25 @@ def certificate_sections(found: Explanation) -> str:
     return f"""<section><h2>What it knows</h2><p class="known">{known(found)}</p>{grid(found)}
 <p class="legend"><i class="correct"></i> correct <i class="learning"></i> being learned <i class="broken"></i> against the
 rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual answer for pairs with GCD k.</p></section>
-<section><h2>The rules</h2><p>Form <b>{found.form}</b>: {escape(FORMS[found.form])}. {escape(sentence(found.why))}</p>
+<section><h2>The rules</h2><p>Form <b>{found.form}</b>: {escape(found.form.title)}. {escape(sentence(found.why))}</p>
 <ul class="rules">{rules}{extra}</ul>
 <table>{fidelity}<tr><th>accuracy</th><td>{found.measured_accuracy:.3f} %</td><td>measured</td><td></td></tr>
 <tr><th></th><td>{found.predicted_accuracy:.3f} %</td><td>if the rules were followed exactly</td><td></td></tr></table>
-{classes_table(found) if found.form == "U" else ""}{counterexamples(found)}</section>"""
+{classes_table(found) if found.form.has_classes else ""}{counterexamples(found)}</section>"""
 
 
 def rule_item(says: str, rule: Rule) -> str:
     mark = rule_mark(rule)
     if mark != "no":
         return f'<li class="{"yes" if mark == "yes" else "wait"}">{escape(says)}</li>'
-    details = "; ".join(escape(exception_text(one)) for one in rule.exceptions)
+    details = "; ".join(escape(breach.text) for breach in rule.exceptions)
     return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} exceptions'
             f"</summary>{details}</details></li>")
 
 
 def known(found: Explanation) -> str:
     """D or E: as a product of sets of prime powers if it is one, else every element."""
-    labels = found.model.labels if found.form == "U" else found.correct
+    labels = found.labels
     sets = known_sets(found)
     if not labels:
         shown = "empty"
@@ -82,11 +80,11 @@ def known(found: Explanation) -> str:
         shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{numbers(powers)}}}</span>'
                            for p, powers in sets) or "{1}"
     note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
-    return f"<b>{'E' if found.form == 'U' else 'D'}</b> = {shown}{note}"
+    return f"<b>{found.form.set_name}</b> = {shown}{note}"
 
 
 def grid(found: Explanation) -> str:
-    broken = {e["k"] for rule in found.rules.values() for e in rule.exceptions}
+    broken = found.broken
     cells = []
     for k in range(1, max(found.shares, default=0) + 1):
         if k not in found.shares:
@@ -113,9 +111,8 @@ def classes_table(found: Explanation) -> str:
 def counterexamples(found: Explanation) -> str:
     if not found.counterexamples:
         return "<p>No pair tried speaks against the rules.</p>"
-    rows = "".join(f"<tr><td>{e['a']:,}</td><td>{e['b']:,}</td><td>{e['gcd']}</td>"
-                   f"<td>{shown_value(e['prediction'])}</td><td>{'nothing' if e['rule'] is None else e['rule']}</td></tr>"
-                   for e in found.counterexamples)
+    rows = "".join(f"<tr><td>{e.a:,}</td><td>{e.b:,}</td><td>{e.gcd}</td><td>{shown_value(e.prediction)}</td>"
+                   f"<td>{'nothing' if e.rule is None else e.rule}</td></tr>" for e in found.counterexamples)
     head = "<tr><th>a</th><th>b</th><th>GCD</th><th>predicted</th><th>the rules say</th></tr>"
     return (f"<details><summary>{len(found.counterexamples)} pairs against the rules</summary>"
             f'<div class="scroll"><table>{head}{rows}</table></div></details>')

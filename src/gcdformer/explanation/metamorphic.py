@@ -13,12 +13,26 @@ from typing import Any
 import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE
-from gcdformer.explanation.rules import RuleModel, wilson
+from gcdformer.explanation.rules import RuleModel, readable, wilson
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask
 
 Predict = Callable[[Integers, Integers], Integers]
 MOST_EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two pairs whose predictions are not related as they should be; None stands for no integer."""
+
+    pair: tuple[int, int]
+    prediction: int | None
+    other_pair: tuple[int, int]
+    other_prediction: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pair": list(self.pair), "prediction": self.prediction, "other_pair": list(self.other_pair),
+                "other_prediction": self.other_prediction}
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,7 @@ class Check:
     says: str
     holds: int
     n: int
-    examples: list[dict[str, Any]] = field(default_factory=list)
+    examples: list[Disagreement] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
@@ -37,17 +51,15 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         low, high = wilson(self.holds, self.n)
-        return {"says": self.says, "rate": self.rate, "low": low, "high": high, "n": self.n, "examples": self.examples}
+        return {"says": self.says, "rate": self.rate, "low": low, "high": high, "n": self.n,
+                "examples": [example.to_json() for example in self.examples]}
 
 
 def compare_predictions(name: str, says: str, first: tuple[Integers, Integers, Integers],
                         second: tuple[Integers, Integers, Integers], holds: Mask) -> Check:
     """A check from two sets of pairs with their predictions."""
-    def shown(value: int) -> int | None:
-        return None if value == UNREADABLE else value
-
-    examples = [{"pair": [int(first[0][i]), int(first[1][i])], "prediction": shown(int(first[2][i])),
-                 "other_pair": [int(second[0][i]), int(second[1][i])], "other_prediction": shown(int(second[2][i]))}
+    examples = [Disagreement((int(first[0][i]), int(first[1][i])), readable(int(first[2][i])),
+                             (int(second[0][i]), int(second[1][i])), readable(int(second[2][i])))
                 for i in np.flatnonzero(~holds)[:MOST_EXAMPLES]]
     return Check(name, says, int(holds.sum()), len(holds), examples)
 

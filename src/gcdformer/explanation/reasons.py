@@ -30,7 +30,7 @@ def shown(value: int | None) -> str:
 
 
 def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
-    if found.form == "U":
+    if found.form.has_classes:
         label = found.model.label(k)
         return (f"The GCD {k} lies in the class of {label}, the largest label in E that divides a and b, and pairs of that "
                 f"class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
@@ -46,7 +46,7 @@ def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
 
 
 def what_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
-    known = "E" if found.form == "U" else "D"
+    known = found.form.set_name
     if not any(k % d == 0 for d in found.model.labels):
         return f"No element of {known} divides a and b, so the rules say {shown(rule)}"
     return f"The largest element of {known} that divides a and b is {found.model.label(k)}, so the rules say {shown(rule)}"

@@ -10,7 +10,7 @@ it is listed as excused, not as an exception. An answer that is no integer obeys
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.breaches import Breach, ForeignAnswer, Hesitation, NotAllProducts, OtherAnswer, WrongClass
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.numbers.encoding import Integers, Mask
@@ -50,12 +51,11 @@ class RuleModel:
     fallback: int
 
     def label(self, k: int) -> int:
-        found = largest_divisor(self.labels, k)
-        return 1 if found is None else found
+        return largest_divisor(self.labels, k) or 1
 
     def answer(self, k: int) -> int:
-        found = largest_divisor(self.labels, k)
-        return self.fallback if found is None else self.answers[found]
+        label = largest_divisor(self.labels, k)
+        return self.fallback if label is None else self.answers[label]
 
     def agrees(self, gcds: Integers, predictions: Integers) -> Mask:
         """Where a prediction is the rules' answer. One that is no integer never is, whatever f(1) is."""
@@ -63,10 +63,10 @@ class RuleModel:
 
     def answers_to(self, gcds: Integers) -> Integers:
         """The answers to many GCD at once."""
-        found = np.full(len(gcds), self.fallback, dtype=np.int64)
+        answers = np.full(len(gcds), self.fallback, dtype=np.int64)
         for label in sorted(self.labels):
-            found[gcds % label == 0] = self.answers[label]
-        return found
+            answers[gcds % label == 0] = self.answers[label]
+        return answers
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,14 @@ class Rule:
 
     share: float
     judged: int
-    exceptions: list[dict[str, Any]] = field(default_factory=list)
-    excused: list[dict[str, Any]] = field(default_factory=list)
+    exceptions: list[Breach] = field(default_factory=list)
+    excused: list[Breach] = field(default_factory=list)
 
     @classmethod
-    def of(cls, breaches: list[dict[str, Any]], tested: int, excused: Container[int] = (),
-           broken: int | None = None) -> Rule:
+    def of(cls, breaches: Sequence[Breach], tested: int, excused: Container[int] = (), broken: int | None = None) -> Rule:
         """`breaches` by some of the `tested` k. `broken` is how many k the exceptions stand for, if not one each."""
-        pardoned = [breach for breach in breaches if breach["k"] in excused]
-        exceptions = [breach for breach in breaches if breach["k"] not in excused]
+        pardoned = [breach for breach in breaches if breach.k in excused]
+        exceptions = [breach for breach in breaches if breach.k not in excused]
         count = len(exceptions) if broken is None else broken
         return cls(1 - count / tested if tested else 0.0, tested - len(pardoned), exceptions, pardoned)
 
@@ -94,8 +93,9 @@ class Rule:
         return self.judged > 0 and not self.exceptions
 
     def to_json(self) -> dict[str, Any]:
-        return {"holds": self.holds, "share": self.share, "judged": self.judged, "exceptions": self.exceptions,
-                "excused": self.excused}
+        return {"holds": self.holds, "share": self.share, "judged": self.judged,
+                "exceptions": [breach.to_json() for breach in self.exceptions],
+                "excused": [breach.to_json() for breach in self.excused]}
 
 
 def mode(shares: dict[int, float]) -> int:
@@ -149,8 +149,7 @@ def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
                         excused: frozenset[int]) -> Rule:
     """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
     chance (its 95 % interval lies below), or f(k) is no integer."""
-    breaches = [{"k": k, "prediction": readable(mode(s)), "frequency": s[mode(s)], "values": hesitation(s)}
-                for k, s in shares.items()
+    breaches = [Hesitation(k, readable(mode(s)), s[mode(s)], hesitation(s)) for k, s in shares.items()
                 if mode(s) == UNREADABLE or wilson(round(s[mode(s)] * pairs[k]), pairs[k])[1] < threshold]
     return Rule.of(breaches, len(shares), excused)
 
@@ -164,15 +163,15 @@ def check_products(known: Iterable[int], tested: Iterable[int], transition: Tran
     """The set is all products of its prime powers, as far as they are tested."""
     have, could = set(known), set(tested)
     expected = products(learned_prime_powers(have), max(could, default=1)) & could
-    missing = [{"k": k, "why": "missing"} for k in sorted(expected - have)]
-    unexpected = [{"k": k, "why": "unexpected"} for k in sorted(have - expected)]
+    missing = [NotAllProducts(k, missing=True) for k in sorted(expected - have)]
+    unexpected = [NotAllProducts(k, missing=False) for k in sorted(have - expected)]
     excused = (transition.learning - have) | (transition.reachable & have)
     return Rule.of(missing + unexpected, len(could), excused)
 
 
 def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int]) -> Rule:
     """f(k) is what the rule model answers, and an integer."""
-    breaches = [{"k": k, "prediction": readable(mode(s)), "expected": readable(model.answer(k)), "frequency": s[mode(s)]}
+    breaches = [OtherAnswer(k, readable(mode(s)), readable(model.answer(k)), s[mode(s)])
                 for k, s in shares.items() if mode(s) == UNREADABLE or mode(s) != model.answer(k)]
     return Rule.of(breaches, len(shares), excused)
 
@@ -185,19 +184,15 @@ def class_model(classes: list[Class]) -> RuleModel:
 
 def check_classes(shares: Shares, classes: list[Class], model: RuleModel) -> Rule:
     """Every k lies in its class of multiples, and every class is predicted by one of its elements."""
-    found = {k: c for c in classes for k in c.members}
-    exceptions: list[dict[str, Any]] = []
-    broken: set[int] = set()
-    for k in shares:
-        if found[k].label != model.label(k):
-            exceptions.append({"k": k, "why": "in the wrong class", "class": found[k].label, "expected": model.label(k)})
-            broken.add(k)
+    label_of = {k: c.label for c in classes for k in c.members}
+    breaches: list[Breach] = [WrongClass(k, label_of[k], model.label(k)) for k in shares if label_of[k] != model.label(k)]
+    broken = {breach.k for breach in breaches}
     for c in classes:
         value = c.prediction
         if value <= 0 or value % c.label or model.label(value) != c.label:
-            exceptions.append({"k": c.label, "why": "predicted by no element of its class", "prediction": readable(value)})
+            breaches.append(ForeignAnswer(c.label, readable(value)))
             broken.update(c.members)
-    return Rule.of(exceptions, len(shares), broken=len(broken))
+    return Rule.of(breaches, len(shares), broken=len(broken))
 
 
 def check_mostly_deterministic(classes: list[Class], tested: int, threshold: float) -> Rule:
@@ -206,6 +201,5 @@ def check_mostly_deterministic(classes: list[Class], tested: int, threshold: flo
     rare = len(split) <= max(1, len(classes) // 2)
     broken = [c for c in classes if c.prediction == UNREADABLE
               or (c in split and (not rare or sum(list(c.shares.values())[:3]) < threshold))]
-    exceptions = [{"k": c.label, "prediction": readable(c.prediction), "frequency": c.shares[c.prediction],
-                   "values": c.values} for c in broken]
-    return Rule.of(exceptions, tested, broken=sum(len(c.members) for c in broken))
+    breaches = [Hesitation(c.label, readable(c.prediction), c.shares[c.prediction], c.values) for c in broken]
+    return Rule.of(breaches, tested, broken=sum(len(c.members) for c in broken))

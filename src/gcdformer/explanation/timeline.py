@@ -105,13 +105,26 @@ def causes(entered: list[int], since: Mapping[int, int]) -> dict[int, list[int]]
     return dict(sorted(found.items()))
 
 
-def compare(timelines: Mapping[str, Timeline]) -> list[dict[str, Any]]:
-    """For each prime power that any of the runs learned: the epoch at which each learned it, or None."""
-    powers = sorted({q for one in timelines.values() for q in one.prime_powers})
-    rows = [{"prime_power": q, "epochs": {name: one.prime_powers.get(q) for name, one in timelines.items()}} for q in powers]
+@dataclass(frozen=True)
+class Comparison:
+    """A prime power, and for each run the epoch at which it was learned, or None."""
 
-    def order(row: dict[str, Any]) -> tuple[int, float, int]:
-        known = [epoch for epoch in row["epochs"].values() if epoch is not None]
-        return (-len(known), sum(known) / len(known), row["prime_power"])
+    prime_power: int
+    epochs: dict[str, int | None]
 
-    return sorted(rows, key=order)
+    @property
+    def order(self) -> tuple[int, float, int]:
+        """First what most runs learned, then what they learned earliest."""
+        known = [epoch for epoch in self.epochs.values() if epoch is not None]
+        return (-len(known), sum(known) / len(known), self.prime_power)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"prime_power": self.prime_power, "epochs": self.epochs}
+
+
+def compare(timelines: Mapping[str, Timeline]) -> list[Comparison]:
+    """When each of the runs learned each prime power that any of them learned."""
+    learned = {name: history.prime_powers for name, history in timelines.items()}
+    powers = {q for epochs in learned.values() for q in epochs}
+    rows = [Comparison(q, {name: epochs.get(q) for name, epochs in learned.items()}) for q in powers]
+    return sorted(rows, key=lambda row: row.order)

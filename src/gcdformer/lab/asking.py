@@ -89,11 +89,11 @@ class Asker:
         """A pair on which the model disagrees with its rules, from the test sets of that epoch; nulls if none is known."""
         self.require_gcd(entry)
         chosen = self.epoch_with_weights(entry, epoch)
-        found = self.explanation(entry, chosen).counterexamples
-        if not found:
+        known = self.explanation(entry, chosen).counterexamples
+        if not known:
             return {"epoch": chosen, "a": None, "b": None, "known": 0}
-        one = random.choice(found)
-        return {"epoch": chosen, "a": one["a"], "b": one["b"], "known": len(found)}
+        example = random.choice(known)
+        return {"epoch": chosen, "a": example.a, "b": example.b, "known": len(known)}
 
     def require_gcd(self, entry: Entry) -> None:
         with reading(entry.path):

@@ -11,7 +11,7 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.rules import mode, readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.explanation.words import FORMS, exception_text, known_sets, rule_mark, rule_words
+from gcdformer.explanation.words import known_sets, rule_mark, rule_words
 from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
@@ -78,28 +78,27 @@ def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> dict[str, Any]
     with reading(entry.path):
         sets = known_sets(found)
         return {
-            "epoch": epoch, "form": found.form, "form_says": FORMS[found.form], "why": found.why,
+            "epoch": epoch, "form": found.form.letter, "form_says": found.form.title, "why": found.why,
             "certified": found.certified, "verdict": found.verdict, "D": found.correct,
             "being_learned": found.being_learned, "grokked": found.grokked,
-            "E": list(found.model.labels) if found.form == "U" else None,
-            "classes": [one.to_json() for one in found.classes] if found.form == "U" else None,
+            **found.classes_to_json(),
             "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
             "prime_powers": prime_power_view(found),
             "f": k_views(found),
             "cells": heat_cells(tables["stratified"]),
             "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
-                       "exceptions": [{"k": one["k"], "text": exception_text(one)} for one in rule.exceptions]}
+                       "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
                       for says, rule in rule_words(found)],
             "fidelity": {name: one.to_json() for name, one in found.fidelity.items()},
             "accuracy": {"measured": found.measured_accuracy, "predicted": found.predicted_accuracy},
-            "counterexamples": found.counterexamples[:30], "examples": example_pairs(tables["stratified"]),
+            "counterexamples": [example.to_json() for example in found.counterexamples[:30]],
+            "examples": example_pairs(tables["stratified"]),
         }
 
 
 def k_views(found: Explanation) -> list[dict[str, Any]]:
     """For every k tested what the model does with its pairs, and what that is called."""
-    broken = {one["k"] for rule in found.rules.values() for one in rule.exceptions}
-    learning, correct = set(found.being_learned), set(found.correct)
+    broken, learning, correct = found.broken, set(found.being_learned), set(found.correct)
     made = []
     for k, shares in found.shares.items():
         kind = "correct" if k in correct else "learning" if k in learning else "broken" if k in broken else "rule"

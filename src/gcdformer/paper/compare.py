@@ -237,11 +237,11 @@ def run_facts(entry: Entry) -> dict[str, Any]:
             "minutes": round(entry.minutes, 1), "stalled_minutes": round(entry.stalled_minutes, 1),
             "examples": entry.examples, "epochs": entry.last("epoch"), "examples_per_s": entry.facts["examples_per_s"],
             "accuracy": entry.last("accuracy"), "n_correct": len(entry.correct) if found else None,
-            "D": entry.correct if found else None, "form": found.form if found else None,
+            "D": entry.correct if found else None, "form": found.form.letter if found else None,
             "verdict": found.verdict if found else None,
             "fidelity": round(100 * found.fidelity["stratified"].value, 2) if found else None,
             "being_learned": found.being_learned if found else [], "broken": broken,
-            "classes": list(found.model.labels) if found and found.form == "U" else None}
+            "classes": list(found.model.labels) if found and found.form.has_classes else None}
 
 
 def count_tables(entries: list[Entry], preset: str | None = None) -> dict[str, Any]:

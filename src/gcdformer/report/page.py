@@ -111,8 +111,8 @@ def comparison_section(runs: list[Run]) -> str:
     plot = figure_section("Learning curves", figures.curves({name: run.metrics for name, run in named(runs).items()}))
     histories = {name: timeline(run.metrics) for name, run in named(runs).items() if has_gcd(run)}
     head = "".join(f"<th>{escape(name)}</th>" for name in histories)
-    rows = "".join(f"<tr><th>{row['prime_power']}</th>" + "".join(
-        f"<td>{'–' if epoch is None else epoch}</td>" for epoch in row["epochs"].values()) + "</tr>"
+    rows = "".join(f"<tr><th>{row.prime_power}</th>" + "".join(
+        f"<td>{'–' if epoch is None else epoch}</td>" for epoch in row.epochs.values()) + "</tr>"
         for row in compare(histories))
     finals = "".join(f"<tr><th>{escape(name)}</th><td>{run.metrics[-1]['epoch']}</td>"
                      f"<td>{run.metrics[-1]['accuracy']:.2f}</td><td>{run.metrics[-1].get('n_correct', '')}</td></tr>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.words import FORMS, rule_mark, rule_words
+from gcdformer.explanation.words import rule_mark, rule_words
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
@@ -52,7 +52,7 @@ def explained(found: Explanation, epoch: int) -> list[str]:
     """D, the rules and the scores, of the evaluation of this epoch."""
     lines = ["## What it knows", "", f"D, the GCD it predicts right: {', '.join(map(str, found.correct)) or 'none'} "
              f"({len(found.correct)} of the {len(found.shares)} tested), at epoch {epoch}.", "",
-             f"Form {found.form}: {FORMS[found.form]}; {found.why}.", "",
+             f"Form {found.form}: {found.form.title}; {found.why}.", "",
              f"{found.verdict[:1].upper()}{found.verdict[1:]}.", "",
              "| rule | holds | share of k | exceptions |", "|---|---|---|---|"]
     lines += [f"| {words} | {HOLDS[rule_mark(rule)]} | {rule.share:.2f} | {len(rule.exceptions)} |"

@@ -1,0 +1,235 @@
+"""The forms of rules: R, G, U, and none. Each says how it reads the tables, when it fits, and in which words.
+
+R and G read them by the divisors in D and differ only in whether a learned prime does not divide the base. U reads them by
+classes of multiples, whose labels are E. A new form is a class here and its place in FORMS; it knows no way of showing it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, final
+
+from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.classes import Class, find_classes
+from gcdformer.explanation.rules import (
+    Rule,
+    RuleModel,
+    Shares,
+    Transition,
+    check_classes,
+    check_deterministic,
+    check_largest_divisor,
+    check_mostly_deterministic,
+    check_products,
+    class_model,
+    find_transition,
+    mode,
+    sieve_model,
+)
+from gcdformer.explanation.sieve import learned_prime_powers
+
+FITS = 0.9
+"""Share of k that must obey each rule for a form to be the model's form. A rule *holds* only without exception."""
+ODD_ONES = 0.03
+"""Share of k that another element of their class may stand for before the form is U; fewer are exceptions to R or G."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A rule model of the tables, its rules checked k by k, and the k that are excused as being learned."""
+
+    model: RuleModel
+    rules: dict[str, Rule]
+    being_learned: list[int]
+
+    @property
+    def weakest(self) -> tuple[str, float]:
+        """The rule that the fewest k obey, and their share."""
+        name = min(self.rules, key=lambda name: self.rules[name].share)
+        return name, self.rules[name].share
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the tables tell before a form is chosen: the predictions for every k tested, and the two readings of them."""
+
+    base: int
+    threshold: float
+    shares: Shares
+    pairs: dict[int, int]
+
+    @cached_property
+    def correct(self) -> list[int]:
+        """D."""
+        return [k for k, s in self.shares.items() if s.get(k, 0.0) >= self.threshold]
+
+    @cached_property
+    def classes(self) -> list[Class]:
+        return find_classes(self.shares)
+
+    @cached_property
+    def by_divisors(self) -> Reading:
+        """f(k) is the largest element of D that divides k."""
+        model = sieve_model(self.correct, self.shares)
+        transition = find_transition(self.shares, self.pairs, model, self.threshold)
+        rules = {"deterministic": check_deterministic(self.shares, self.pairs, self.threshold, transition.learning),
+                 "products": check_products(self.correct, self.shares, transition),
+                 "largest_divisor": check_largest_divisor(self.shares, model, transition.learning)}
+        return Reading(model, rules, sorted(transition.learning))
+
+    @cached_property
+    def by_classes(self) -> Reading:
+        """k is predicted as the class of the largest label in E that divides it. Nothing is excused."""
+        model, nothing = class_model(self.classes), Transition(frozenset(), frozenset())
+        rules = {"deterministic": check_mostly_deterministic(self.classes, len(self.shares), self.threshold),
+                 "products": check_products(model.labels, self.shares, nothing),
+                 "largest_divisor": check_largest_divisor(self.shares, model, nothing.learning),
+                 "classes": check_classes(self.shares, self.classes, model)}
+        return Reading(model, rules, [])
+
+
+class Form(ABC):
+    """A way in which a model can follow rules."""
+
+    letter: ClassVar[str]
+    title: ClassVar[str]
+    set_name: ClassVar[str]
+    """What the labels of its rule model are called: D or E."""
+    has_classes: ClassVar[bool]
+    """Whether the k are told apart by class only, so that the classes are worth showing."""
+    sentences: ClassVar[Mapping[str, str]]
+    """What each of its rules says."""
+
+    @abstractmethod
+    def read(self, evidence: Evidence) -> Reading:
+        """Its rule model of the tables, with its rules."""
+
+    @abstractmethod
+    def why(self, evidence: Evidence) -> str | None:
+        """Why it is the form of these tables, in a sentence; None if it is not."""
+
+    def __str__(self) -> str:
+        return self.letter
+
+
+class Sieve(Form):
+    """The forms that are read by the divisors in D."""
+
+    set_name = "D"
+    has_classes = False
+    sentences = {
+        "deterministic": "one prediction f(k) for all pairs with GCD k",
+        "products": "D is all products of the learned prime powers",
+        "largest_divisor": "f(k) is the largest element of D that divides k",
+    }
+
+    def read(self, evidence: Evidence) -> Reading:
+        return evidence.by_divisors
+
+    def grokked(self, evidence: Evidence) -> list[int]:
+        """Learned primes that do not divide the base."""
+        return [p for p in learned_prime_powers(evidence.correct) if evidence.base % p]
+
+    def held(self, evidence: Evidence) -> str | None:
+        """How far the rules hold; None if too few k obey one of them."""
+        reading = evidence.by_divisors
+        weakest, share = reading.weakest
+        if not evidence.correct or share < FITS:
+            return None
+        if not all(rule.holds for rule in reading.rules.values()):
+            return f"the weakest rule, {weakest}, holds for {share:.0%} of the {len(evidence.shares)} k tested"
+        excused = any(rule.excused for rule in reading.rules.values())
+        return "all three rules hold" + (" but for what is being learned" if excused else "")
+
+
+@final
+class BasePrimes(Sieve):
+    """R: every learned prime divides the base."""
+
+    letter = "R"
+    title = "products of primes of the base"
+
+    def why(self, evidence: Evidence) -> str | None:
+        held = self.held(evidence)
+        return None if held is None or self.grokked(evidence) else f"{held}; every learned prime divides {evidence.base}"
+
+
+@final
+class GrokkedPrimes(Sieve):
+    """G: some learned prime does not divide the base."""
+
+    letter = "G"
+    title = "products of primes of the base and of grokked small primes"
+
+    def why(self, evidence: Evidence) -> str | None:
+        held, grokked = self.held(evidence), self.grokked(evidence)
+        if held is None or not grokked:
+            return None
+        verb = "do" if len(grokked) > 1 else "does"
+        return f"{held}; {' and '.join(map(str, grokked))} {verb} not divide {evidence.base}"
+
+
+@final
+class UniformClasses(Form):
+    """U: the k fall into classes of multiples, more than three in a hundred in classes that are predicted by another element
+    than the smallest, and the classes explain more than D does."""
+
+    letter = "U"
+    title = "classes of multiples, each predicted by one of its elements"
+    set_name = "E"
+    has_classes = True
+    sentences = {
+        "deterministic": "one prediction a class, seldom two or three",
+        "products": "the classes' labels E are all products of the learned prime powers",
+        "largest_divisor": "k is predicted as the largest label in E that divides it",
+        "classes": "every class is predicted by one of its own elements",
+    }
+
+    def read(self, evidence: Evidence) -> Reading:
+        return evidence.by_classes
+
+    def why(self, evidence: Evidence) -> str | None:
+        model, tested = evidence.by_classes.model, len(evidence.shares)
+        weakest, share = evidence.by_classes.weakest
+        moved = sum(model.answer(k) != model.label(k) for k in evidence.shares)
+        if (not 1 < len(model.labels) < FITS * tested or moved <= ODD_ONES * tested or share < FITS
+                or share <= evidence.by_divisors.weakest[1]):
+            return None
+        elsewhere = sum(model.answers[label] != label for label in model.labels)
+        return (f"{len(model.labels)} classes of multiples are each predicted the same, {elsewhere} of them by another "
+                f"element than the smallest; {share:.0%} of the k obey the weakest rule, {weakest}")
+
+
+@final
+class NoForm(Sieve):
+    """None of the others; the rules of D are shown with all that breaks them."""
+
+    letter = "none"
+    title = "none of the paper's three forms"
+
+    def why(self, evidence: Evidence) -> str:
+        if not evidence.shares:
+            return "no GCD was tested often enough"
+        if all(mode(s) == UNREADABLE for s in evidence.shares.values()):
+            return "the usual answer is no integer, for every GCD tested"
+        weakest, share = evidence.by_divisors.weakest
+        class_weakest, class_share = evidence.by_classes.weakest
+        if not evidence.correct and class_share >= FITS:
+            return "no GCD is correct, and the k are not told apart"
+        if not evidence.correct:
+            return f"no GCD is correct, and the classes' rule '{class_weakest}' holds for {class_share:.0%} of the k"
+        return (f"the rule '{weakest}' holds for only {share:.0%} of the {len(evidence.shares)} k tested, and the classes' "
+                f"rule '{class_weakest}' for {class_share:.0%}")
+
+
+R, G, U, NONE = BasePrimes(), GrokkedPrimes(), UniformClasses(), NoForm()
+FORMS: tuple[Form, ...] = (U, G, R, NONE)
+"""In the order in which they are tried; the last one always fits."""
+
+
+def choose_form(evidence: Evidence) -> tuple[Form, str]:
+    """The first form that fits, and why."""
+    return next((form, why) for form in FORMS if (why := form.why(evidence)) is not None)
