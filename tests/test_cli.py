@@ -181,7 +181,7 @@ def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_peak_has_all_threads_whatever_the_backend_took(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from gcdformer.commands.bench_measure import matrix_multiply
+    from gcdformer.training.throughput import matrix_multiply
 
     before, seen, real = torch.get_num_threads(), [], torch.mm
     monkeypatch.setattr(torch, "mm", lambda *a, **options: (seen.append(torch.get_num_threads()), real(*a, **options)))
@@ -195,17 +195,17 @@ def test_the_peak_has_all_threads_whatever_the_backend_took(monkeypatch: pytest.
 
 def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work and yardstick take turns; the round with the median ratio counts, not the best of each."""
-    from gcdformer.commands import bench_measure
+    from gcdformer.training import throughput
 
     rates = iter([8.0, 10.0, 9.0, 10.0, 1.0, 10.0, 5.0, 10.0, 3.0, 20.0])
-    monkeypatch.setattr(bench_measure, "rate", lambda work, seconds: next(rates))
-    assert bench_measure.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
+    monkeypatch.setattr(throughput, "rate", lambda work, seconds: next(rates))
+    assert throughput.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
 
 
 @pytest.mark.processes
 def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"batch size": ("--batch-size", [16, 64]), "base": ("--base", [10])}
-    monkeypatch.setattr("gcdformer.commands.bench_curves.CURVES", points)
+    monkeypatch.setattr("gcdformer.report.throughput.VARIED", points)
     figure = tmp_path / "curves.svg"
     code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--figure", figure)
     curves = json.loads(out)

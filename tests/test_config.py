@@ -11,8 +11,8 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Config, Problem, UserError, preset, train
-from gcdformer.commands.config_file import read_config_file
 from gcdformer.config import config_leaves
+from gcdformer.options import read_config_file
 from gcdformer.presets import PRESETS
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 

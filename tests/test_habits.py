@@ -18,8 +18,8 @@ from rich.console import Console
 from conftest import gcdformer, tiny_config
 from gcdformer import Run, train
 from gcdformer.cli import VERBS, main
-from gcdformer.commands.options import in_window, run_path
 from gcdformer.commands.sweep import board_for
+from gcdformer.options import in_window, run_path
 from gcdformer.sweeps.board import Board
 from gcdformer.sweeps.sweep import expand, read_sweep
 from test_view import in_terminal

@@ -14,8 +14,8 @@ import pytest
 from conftest import tiny_config
 from gcdformer import Run, explain
 from gcdformer.cli import main
-from gcdformer.commands.hints import hint, learned, questions, unlearned
 from gcdformer.commands.train import default_folder, default_name
+from gcdformer.runs.hints import hint, learned, questions, unlearned
 
 TINY = ["--base", "10", "--max", "1000", "--operands", "uniform", "--outcomes", "natural", "--dim", "16", "--heads", "2",
         "--batch-size", "16", "--epoch-size", "160", "--test-size", "100", "--threads", "1", "--max-epochs", "1"]
@@ -112,7 +112,7 @@ def test_a_model_that_knows_nothing_is_asked_all_the_same(trained: Run) -> None:
 def test_hints_after_training_are_commands_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("gcdformer.commands.hints.program", lambda: ["gcdformer"])
+    monkeypatch.setattr("gcdformer.runs.hints.program", lambda: ["gcdformer"])
     assert main(["train", *TINY, "--task", "comparison", "--out", "a [b] run"]) == 0
     said = capsys.readouterr().out
     assert "report  a [b] run/report.html\n" in said and "look    gcdformer lab 'a [b] run'\n" in said

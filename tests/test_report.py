@@ -128,7 +128,7 @@ def test_a_long_run_stays_small(tmp_path: Path) -> None:
 
 def test_the_command_to_repeat_gives_the_same_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     from gcdformer.cli import build_parser
-    from gcdformer.commands.options import config_from
+    from gcdformer.options import config_from
     for config in (preset("paper-benford-inverse").replace(base=2401, seed=7, max_epochs=3),
                    preset("fast").replace(base=30, operands="uniform", outcomes="natural", lr=1e-3, max_minutes=5),
                    preset("paper-lstm").replace(hidden_dim=2048), tiny_config(fresh_tests=True)):

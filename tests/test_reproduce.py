@@ -15,11 +15,11 @@ import pytest
 from conftest import ROOT
 from gcdformer import DamagedFile, Run, UserError, train
 from gcdformer.cli import build_parser
-from gcdformer.commands.options import config_from
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
 from gcdformer.lab.paper import cell_row
+from gcdformer.options import config_from
 from gcdformer.paper import TABLES, Experiment, Note, experiments
 from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
 from gcdformer.paper.entry import Entry, entry_of, read_entry, unpack

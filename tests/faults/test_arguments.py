@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import Figures
 from faults import TINY, count, run_to_end
 from gcdformer.cli import VERBS, build_parser, main
-from gcdformer.commands.options import run_path
+from gcdformer.options import run_path
 from reference import make_checkpoint
 
 # What keeps a case short, given before the drawn arguments, which may override it.

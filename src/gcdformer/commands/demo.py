@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.commands.train import load_training
+from gcdformer.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.presets import demo
 
 

@@ -9,13 +9,11 @@ import argparse
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from gcdformer.commands.options import add_config_flags, add_json, add_preset, add_quiet, config_from, print_json
 from gcdformer.commands.progress import progress
 from gcdformer.config import Config
-from gcdformer.data import Problem, Stream
+from gcdformer.data import Problem
 from gcdformer.errors import UserError
+from gcdformer.options import add_config_flags, add_json, add_preset, add_quiet, config_from, print_json
 
 PATIENCE = 2.5
 """Seconds that measuring may take unless it is asked for."""
@@ -66,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 def describe(config: Config, problem: Problem) -> dict[str, Any]:
     """All that follows from the configuration alone."""
     from gcdformer.models import count_parameters, flops_per_example
+    from gcdformer.training.throughput import mean_tokens
     vocabulary = problem.vocabulary.size
     input_tokens, output_tokens = mean_tokens(config, problem)
     return {
@@ -116,12 +115,6 @@ def peak_flops(device: Any, size: int = 1024) -> float:
         float((a @ a)[0, 0])
         rates.append(2 * size**3 / (perf_counter() - began))
     return max(rates)
-
-
-def mean_tokens(config: Config, problem: Problem) -> tuple[float, float]:
-    """Mean unpadded input and output tokens of the first 4,096 examples, END included."""
-    batch = problem.encode_batch(Stream.of(config, problem).examples(0, 4096))
-    return float(np.mean(batch.input_lengths)), float(np.mean(batch.target_lengths - 1))
 
 
 def show(config: Config, facts: dict[str, Any], measured: str, why_not: str) -> None:

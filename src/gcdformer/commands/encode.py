@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from gcdformer.commands.options import add_json, parse_integer, print_json
 from gcdformer.config import LARGEST_BASE, LARGEST_INTEGER
 from gcdformer.numbers.encoding import Vocabulary, encode_row
+from gcdformer.options import add_json, parse_integer, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

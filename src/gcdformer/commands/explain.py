@@ -9,8 +9,6 @@ from typing import Any
 from rich.console import Console
 
 from gcdformer.commands.explain_page import show_checks, show_comparison, show_explanation, show_timeline
-from gcdformer.commands.hints import earlier_certificate
-from gcdformer.commands.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE, LEAST_PAIRS
 from gcdformer.data.predictions import read_predictions
@@ -20,7 +18,9 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, explain_all_of_run, explain_run
+from gcdformer.runs.hints import earlier_certificate
 from gcdformer.runs.run import Run
 
 

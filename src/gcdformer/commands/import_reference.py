@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.hints import hint
-from gcdformer.commands.options import add_json, add_quiet, print_json, run_path, whole_number
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError
+from gcdformer.options import add_json, add_quiet, print_json, run_path, whole_number
+from gcdformer.runs.hints import hint
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

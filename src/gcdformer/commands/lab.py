@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.options import parse_integer, run_path, runs_folder
 from gcdformer.errors import MissingExtra, UserError
+from gcdformer.options import parse_integer, run_path, runs_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.commands.options import add_checkpoint, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
+from gcdformer.options import add_checkpoint, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 

@@ -22,7 +22,7 @@ from typing import IO, Protocol
 
 from rich.console import Console
 
-from gcdformer.commands.options import in_window
+from gcdformer.options import in_window
 
 SWITCH = "GCDFORMER_PROGRESS"
 FIRST = 1.5

@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcdformer.commands.options import (
+from gcdformer.commands.progress import progress
+from gcdformer.config import config_leaves
+from gcdformer.errors import UserError
+from gcdformer.options import (
     add_config_flags,
     add_json,
     add_quiet,
@@ -22,9 +25,6 @@ from gcdformer.commands.options import (
     run_path,
     runs_folder,
 )
-from gcdformer.commands.progress import progress
-from gcdformer.config import config_leaves
-from gcdformer.errors import UserError
 from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
 from gcdformer.paper.table import REASONS, Experiment, Note, Table
 from gcdformer.presets import VERSIONS, preset

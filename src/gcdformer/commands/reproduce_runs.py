@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections import Counter
 
-from gcdformer.commands.options import print_json
 from gcdformer.commands.reproduce import known_entries
 from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
 from gcdformer.config import Config
+from gcdformer.options import print_json
 from gcdformer.paper.compare import count_of, open_experiments
 from gcdformer.paper.ledger import ledger_entries
 from gcdformer.paper.reproduce import (

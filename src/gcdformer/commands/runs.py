@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.commands.options import parse_integer, run_path, runs_folder
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError, one_line
+from gcdformer.options import parse_integer, run_path, runs_folder
 
 if TYPE_CHECKING:
     from gcdformer.runs.query import Answer

@@ -6,13 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from gcdformer.commands.options import add_config_flags, add_quiet, config_from, given, whole_number
 from gcdformer.commands.progress import progress
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.files import FORMATS, open_new, write_examples, write_text
 from gcdformer.data.questions import question_pairs, write_prompts, write_questions
 from gcdformer.errors import UserError
+from gcdformer.options import add_config_flags, add_quiet, config_from, given, whole_number
 
 LEAVES = ("task", "base", "maximum", "operands", "outcomes", "max_gcd", "alpha", "mixture_share", "weights_file", "budget",
           "repeat_share", "repeat_size", "seed")

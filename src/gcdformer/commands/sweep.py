@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.commands.hints import hint
-from gcdformer.commands.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
 from gcdformer.commands.progress import progress
 from gcdformer.errors import UserError, one_line
+from gcdformer.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
+from gcdformer.runs.hints import hint
 from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:

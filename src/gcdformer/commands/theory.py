@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from gcdformer.commands.options import add_json, parse_integer, print_json
 from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE
 from gcdformer.errors import UserError
 from gcdformer.numbers import theory
+from gcdformer.options import add_json, parse_integer, print_json
 
 LARGEST_MAXIMUM = 10**10
 

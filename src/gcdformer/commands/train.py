@@ -8,7 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gcdformer.commands.options import (
+from gcdformer.commands.progress import progress
+from gcdformer.config import Config, config_leaves
+from gcdformer.errors import UserError
+from gcdformer.options import (
     add_config_flags,
     add_json,
     add_preset,
@@ -18,9 +21,6 @@ from gcdformer.commands.options import (
     run_path,
     runs_folder,
 )
-from gcdformer.commands.progress import progress
-from gcdformer.config import Config, config_leaves
-from gcdformer.errors import UserError
 from gcdformer.runs.folder import RunFolder
 from gcdformer.sweeps.sweep import plain
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcdformer.commands.hints import earlier_certificate, hint, questions
-from gcdformer.commands.options import in_window, print_json
 from gcdformer.commands.progress import progress
 from gcdformer.config import Config
+from gcdformer.options import in_window, print_json
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.hints import earlier_certificate, hint, questions
 from gcdformer.runs.run import Run
 from gcdformer.training.distributed import is_first_rank
 from gcdformer.training.learner import Diverged

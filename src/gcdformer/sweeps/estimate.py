@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from gcdformer.config import Config
-from gcdformer.data import Problem, Stream
+from gcdformer.data import Problem
 from gcdformer.models import count_parameters, flops_per_example
 from gcdformer.sweeps.plan import Planned, newest_state
 from gcdformer.training.device import choose_device
 from gcdformer.training.session import measure_speed
+from gcdformer.training.throughput import mean_tokens
 
 MOST_MEASURED = 4
 LARGEST_MEASURED = 60_000_000  # parameters
@@ -76,6 +75,5 @@ def shape_of(config: Config) -> str:
 def step_flops(config: Config) -> float:
     """FLOPs of a training step."""
     problem = Problem.of(config)
-    batch = problem.encode_batch(Stream.of(config, problem).examples(0, 4096))
-    tokens = float(np.mean(batch.input_lengths)), float(np.mean(batch.target_lengths - 1))
-    return config.training.batch_size * flops_per_example(config.model, problem.vocabulary.size, *tokens)
+    example = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
+    return config.training.batch_size * example

@@ -1,4 +1,7 @@
-"""Flags from the schema: every leaf of the configuration is a flag, and flags given make a configuration."""
+"""What the verbs' command lines share: flags made from the schema, a configuration made from flags and a file, run folders.
+
+Every leaf of the schema is a flag. No verb is known here.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcdformer.config import Config, Leaf, config_leaves
+from gcdformer.config import Config, Leaf, config_leaves, parse_toml
 from gcdformer.errors import UserError
 from gcdformer.presets import PRESETS, preset
 from gcdformer.tasks.trust import require_trusted, trust_task
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CHECKPOINTS = "best|last|certified|EPOCH"
-BOTH_SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
+Settings = dict[str, object]
+"""Leaves of the schema by name, with values that are not checked yet."""
+SIDES = {"layers": "layers", "dim": "width", "heads": "attention heads"}
 
 
 def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None = None,
@@ -29,7 +34,7 @@ def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None
     """
     shown = (defaults or preset("fast")).model_dump()
     wanted = None if only is None else set(only)
-    groups: dict[str, Any] = {}
+    groups: dict[str, argparse._ArgumentGroup] = {}
     if config_file:
         parser.add_argument("--config", dest="config_file", type=Path, metavar="FILE.toml",
                             help="settings from a file, over the preset's and under the flags': a run's own config.toml, "
@@ -41,15 +46,15 @@ def add_config_flags(parser: argparse.ArgumentParser, only: Iterable[str] | None
             groups[leaf.section] = parser.add_argument_group(leaf.section)
         add_flag(groups[leaf.section], leaf, shown[leaf.section][leaf.name])
     if wanted is None:
-        for name, meaning in BOTH_SIDES.items():
+        for name, meaning in SIDES.items():
             groups["model"].add_argument(f"--{name}", dest=f"config.{name}", type=int, metavar="N",
                                          default=argparse.SUPPRESS,
                                          help=f"{meaning} of encoder and decoder")
 
 
-def add_flag(group: Any, leaf: Leaf, shown: Any) -> None:
+def add_flag(group: argparse._ArgumentGroup, leaf: Leaf, shown: Any) -> None:
     text = (leaf.info.description or "") + ("" if shown is None else f" (default: {shown})")
-    common = {"dest": f"config.{leaf.name}", "default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
+    common: dict[str, Any] = {"dest": f"config.{leaf.name}", "default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
     if leaf.kind is bool:
         group.add_argument(leaf.flag, action=argparse.BooleanOptionalAction, **common)
     elif leaf.choices:
@@ -80,7 +85,7 @@ def number(text: str) -> float:
     return value
 
 
-def given(args: argparse.Namespace) -> dict[str, Any]:
+def given(args: argparse.Namespace) -> Settings:
     """The leaves that were given as flags."""
     return {name.removeprefix("config."): value for name, value in vars(args).items() if name.startswith("config.")}
 
@@ -89,25 +94,25 @@ def config_from(args: argparse.Namespace, start: Config | None = None) -> Config
     """The preset (or `start`) with the file of `--config`, then the flags applied."""
     leaves = given(args)
     if "task" in leaves:
-        trust_task(leaves["task"])
+        trust_task(str(leaves["task"]))
     if "init_from" in leaves:
-        leaves["init_from"] = str(run_path(leaves["init_from"]))
+        leaves["init_from"] = str(run_path(str(leaves["init_from"])))
     start = start or preset(getattr(args, "preset", None) or "fast")
     if getattr(args, "config_file", None) is None:
         return start.overlay(with_limits(leaves))
-    from gcdformer.commands.config_file import read_config_file
-    found = with_limits(read_config_file(args.config_file))
-    if isinstance(found.get("task"), str) and "task" not in leaves:
-        require_trusted(found["task"], args.config_file)
+    from_file = with_limits(read_config_file(args.config_file))
+    task = from_file.get("task")
+    if isinstance(task, str) and "task" not in leaves:
+        require_trusted(task, args.config_file)
     try:
-        return start.overlay(found, with_limits(leaves))
+        return start.overlay(from_file, with_limits(leaves))
     except UserError as error:
-        if is_valid(start, found):
+        if is_valid(start, from_file):
             raise
         raise UserError(f"{args.config_file}: {error}") from None
 
 
-def is_valid(start: Config, leaves: dict[str, Any]) -> bool:
+def is_valid(start: Config, leaves: Settings) -> bool:
     try:
         start.overlay(leaves)
     except UserError:
@@ -115,9 +120,62 @@ def is_valid(start: Config, leaves: dict[str, Any]) -> bool:
     return True
 
 
-def with_limits(leaves: dict[str, Any]) -> dict[str, Any]:
+def with_limits(leaves: Settings) -> Settings:
     """A limit of epochs or minutes replaces one that was there before."""
     return {"max_epochs": None, "max_minutes": None} | leaves if {"max_epochs", "max_minutes"} & set(leaves) else leaves
+
+
+def read_config_file(path: Path) -> Settings:
+    """The settings in the file of `--config`: TOML, in sections like a run's own config.toml or as bare fields.
+
+        base = 30                 # fields are named like the flags: max = 1000, batch-size = 64, dim = 32
+
+        [training]                # or stand in their section
+        lr = 1e-3
+
+    A run's own config.toml is complete, so whatever it does not contain is unset, even if the preset sets it. Names are
+    checked here, values with the whole configuration.
+    """
+    from gcdformer.runs.files import sha256
+    from gcdformer.runs.folder import HEADER
+    try:
+        text = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"config: {path} cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+    first, _, body = text.partition("\n")
+    if first.startswith(HEADER) and first != HEADER + sha256(body.encode()):
+        raise UserError(f"{path}: does not match the checksum in its first line; if you changed it, remove that line")
+    tree = parse_toml(text, str(path))
+    made_by = tree.pop("gcdformer", None)
+    leaves: Settings = {leaf.name: None for leaf in config_leaves() if leaf.optional} if made_by is not None else {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            leaves |= section_leaves(path, name, value)
+        else:
+            leaves |= {known_leaf(path, name): value}
+    return leaves
+
+
+def section_leaves(path: Path, section: str, fields: Settings) -> Settings:
+    from gcdformer.sweeps.sweep import SECTION
+    if section not in Config.model_fields:
+        raise UserError(f"{path}: unknown section '{section}': the sections are {', '.join(Config.model_fields)}")
+    leaves: Settings = {}
+    for name, value in fields.items():
+        leaf = known_leaf(path, name, f"{section}.")
+        home = SECTION.get(leaf, "model")
+        if home != section:
+            raise UserError(f"{path}: unknown field '{section}.{name}': it belongs under [{home}]")
+        leaves[leaf] = value
+    return leaves
+
+
+def known_leaf(path: Path, name: str, where: str = "") -> str:
+    from gcdformer.sweeps.sweep import BOTH_SIDES, SECTION, leaf_name
+    leaf = leaf_name(name)
+    if leaf not in SECTION and leaf not in BOTH_SIDES:
+        raise UserError(f"{path}: unknown field '{where}{name}': the fields are {', '.join(sorted(SECTION))}")
+    return leaf
 
 
 def runs_folder() -> Path:

@@ -1,6 +1,6 @@
-"""What `gcdformer bench` measures: units of work a second, of sampling, training, evaluation and a matrix product.
+"""How fast this machine samples, trains and evaluates, beside the rate of a matrix product.
 
-Imports torch; the verb, which shows that something is under way, does not.
+Measures for a given time and returns numbers; it prints nothing and knows no run folder.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from itertools import count
 from time import perf_counter
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
-from gcdformer.commands.describe import mean_tokens
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.stream import BLOCK
@@ -34,8 +35,46 @@ LEAST = 0.5
 """Seconds below which a rate is measured in one round: a round of decoding takes a second, however short it should be."""
 
 
+@dataclass(frozen=True)
+class TrainingRate:
+    """Examples per second, and what they amount to in arithmetic."""
+
+    examples_per_s: float
+    gflops: float
+    utilisation: float
+    flops_per_example: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Examples per second."""
+
+    examples_per_s: float
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """The figures of `gcdformer bench`; their names are its JSON keys."""
+
+    threads: int
+    device: str
+    gemm_gflops: float
+    sample: Rate
+    train: TrainingRate
+    evaluate: Rate
+    memory_mb: float
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, tree: dict[str, Any]) -> Throughput:
+        return cls(**tree | {"sample": Rate(**tree["sample"]), "train": TrainingRate(**tree["train"]),
+                             "evaluate": Rate(**tree["evaluate"])})
+
+
 def rate(work: Callable[[], int], seconds: float) -> float:
-    """Units of work a second, over at least so many seconds."""
+    """Units of work per second, measured over at least that many seconds."""
     began, done = perf_counter(), 0
     while (spent := perf_counter() - began) < seconds or not done:
         done += work()
@@ -43,7 +82,7 @@ def rate(work: Callable[[], int], seconds: float) -> float:
 
 
 def best_rate(work: Callable[[], int], seconds: float, on_round: Callable[[], None] = lambda: None) -> float:
-    """The best of several rounds; of one, if there is not the time for more."""
+    """The best of several rounds, or of one if there is no time for more."""
     work()
     rounds = ROUNDS if seconds >= LEAST else 1
     return max(in_rounds(lambda: rate(work, seconds / rounds), on_round, rounds))
@@ -51,65 +90,62 @@ def best_rate(work: Callable[[], int], seconds: float, on_round: Callable[[], No
 
 def in_rounds(measured: Callable[[], Result], on_round: Callable[[], None], rounds: int = ROUNDS) -> list[Result]:
     """What each round measured; `on_round` is called after each."""
-    found = []
+    results = []
     for _ in range(rounds):
-        found.append(measured())
+        results.append(measured())
         on_round()
-    return found
+    return results
 
 
 def rates_in_turn(work: Callable[[], int], yardstick: Callable[[], int], seconds: float,
                   on_round: Callable[[], None] = lambda: None) -> tuple[float, float]:
-    """Rates of both from the round whose ratio is the median: a machine that is shared is faster at one time than at
-    another, so the two are measured in turn."""
+    """Rates of both, from the round with the median ratio. They are measured in turn, because the speed of a shared machine
+    varies."""
     work(), yardstick()
     rounds = in_rounds(lambda: (rate(work, 0.75 * seconds / ROUNDS), rate(yardstick, 0.25 * seconds / ROUNDS)), on_round)
     return sorted(rounds, key=lambda pair: pair[0] / pair[1])[ROUNDS // 2]
 
 
-def measure(config: Config, seconds: float, on_share: Callable[[float], None] = lambda share: None) -> dict[str, Any]:
-    """All figures; `on_share` gets the share of the work that is done."""
-    try:
-        return all_figures(config, seconds, on_share)
-    except Diverged as error:
-        raise UserError(f"lr: {error}; bench needs a rate at which the model learns") from None
-
-
-def all_figures(config: Config, seconds: float, on_share: Callable[[float], None]) -> dict[str, Any]:
-    """The peak is measured in turn with training."""
+def measure(config: Config, seconds: float, on_share: Callable[[float], None] = lambda share: None) -> Throughput:
+    """All figures; `on_share` is called with the share of the work that is done."""
     rounds = count(1)
 
     def on_round() -> None:
         on_share(next(rounds) / (3 * ROUNDS))
 
+    try:
+        return all_figures(config, seconds, on_round)
+    except Diverged as error:
+        raise UserError(f"lr: {error}; bench needs a rate at which the model learns") from None
+
+
+def all_figures(config: Config, seconds: float, on_round: Callable[[], None]) -> Throughput:
+    """Training takes turns with the matrix product that it is compared with."""
     problem = Problem.of(config)
     device, threads = choose_device(config.machine), chosen_threads(config.machine)
     step, product = train_work(config, problem, device), matrix_multiply(device, threads)
     train, peak = rates_in_turn(step, product, 0.6 * seconds, on_round)
-    gemm = peak / 1e9
     evaluate = best_rate(evaluate_work(config, problem, device), 0.25 * seconds, on_round)
     sample = best_rate(sample_work(config), 0.15 * seconds, on_round)
     flops = flops_per_example(config.model, problem.vocabulary.size, *mean_tokens(config, problem))
-    return {
-        "threads": threads,
-        "device": str(device),
-        "gemm_gflops": gemm,
-        "sample": {"examples_per_s": sample},
-        "train": {"examples_per_s": train, "gflops": train * flops / 1e9, "utilisation": train * flops / 1e9 / gemm,
-                  "flops_per_example": flops},
-        "evaluate": {"examples_per_s": evaluate},
-        "memory_mb": peak_memory_mb(),
-    }
+    training = TrainingRate(train, train * flops / 1e9, train * flops / peak, flops)
+    return Throughput(threads, str(device), peak / 1e9, Rate(sample), training, Rate(evaluate), peak_memory_mb())
+
+
+def mean_tokens(config: Config, problem: Problem) -> tuple[float, float]:
+    """Mean unpadded input and output tokens of the first 4,096 examples, END included."""
+    batch = problem.encode_batch(Stream.of(config, problem).examples(0, 4096))
+    return float(np.mean(batch.input_lengths)), float(np.mean(batch.target_lengths - 1))
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process has held."""
+    """The most memory that this process has used."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 def matrix_multiply(device: torch.device, threads: int, size: int = 2048) -> Callable[[], int]:
-    """One square product on so many threads, into memory that is there already; its FLOPs."""
+    """One square product on that many threads, into memory that is already allocated; returns its FLOPs."""
     a, product = torch.ones(size, size, device=device), torch.empty(size, size, device=device)
 
     def work() -> int:
