@@ -17,9 +17,9 @@ from mkdocs.structure.pages import Page
 
 from gcdformer.cli import CODES, VERBS, build_parsers
 from gcdformer.config import Config, config_leaves
+from gcdformer.display import figures
 from gcdformer.paper.compare import reproduction_tables
 from gcdformer.presets import PRESETS, preset
-from gcdformer.report import figures
 from gcdformer.report.reproduction import drawing
 
 ROOT = Path(__file__).parent.parent

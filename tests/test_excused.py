@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gcdformer import UNREADABLE, PredictionTable
-from gcdformer.commands.explain_page import show_explanation
+from gcdformer.display.html import notebook_html
+from gcdformer.display.reasons import missing, reason
+from gcdformer.display.terminal import show_explanation
+from gcdformer.display.words import rule_mark, rule_words
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.forms import NONE
-from gcdformer.explanation.html import notebook_html
 from gcdformer.explanation.metamorphic import metamorphic_checks
-from gcdformer.explanation.reasons import missing, reason
 from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.sieve import products
-from gcdformer.explanation.words import rule_mark, rule_words
 from test_explanation import explain_one, table_with
 
 EIGHTY = products({2: 8, 3: 3, 5: 5}, 100) | {48, 80}

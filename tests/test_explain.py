@@ -17,8 +17,8 @@ from rich.console import Console
 from conftest import tiny_config
 from gcdformer import PredictionTable, Run, Stream, UserError, explain, train
 from gcdformer.cli import main
-from gcdformer.commands import progress
-from gcdformer.commands.explain_page import show_timeline
+from gcdformer.display import progress
+from gcdformer.display.terminal import show_timeline
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation.metamorphic import metamorphic_checks
 from gcdformer.explanation.rules import RuleModel

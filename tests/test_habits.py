@@ -19,7 +19,8 @@ from conftest import gcdformer, tiny_config
 from gcdformer import Run, train
 from gcdformer.cli import VERBS, main
 from gcdformer.commands.sweep import board_for
-from gcdformer.options import in_window, run_path
+from gcdformer.display.progress import in_window
+from gcdformer.options import run_path
 from gcdformer.sweeps.board import Board
 from gcdformer.sweeps.sweep import expand, read_sweep
 from test_view import in_terminal

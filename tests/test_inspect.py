@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import tiny_config
 from gcdformer import PredictionTable, Problem
+from gcdformer.display.reasons import reason
 from gcdformer.explanation import explain_tables
-from gcdformer.explanation.reasons import reason
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.models import build_model, generate
 from gcdformer.models.inspect import attention, trace

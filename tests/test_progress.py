@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gcdformer.cli import VERBS, main
-from gcdformer.commands import progress as module
-from gcdformer.commands.progress import PlainLines, progress
+from gcdformer.display import progress as module
+from gcdformer.display.progress import PlainLines, progress
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ WITHOUT_TORCH: dict[str, tuple[list[str], str]] = {
 STOPS_AT_TORCH = """
 import importlib.abc, os, sys, threading
 from gcdformer import cli
-from gcdformer.commands import progress
+from gcdformer.display import progress
 
 alive = threading.Event()
 

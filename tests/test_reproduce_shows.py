@@ -11,7 +11,7 @@ import pytest
 
 from gcdformer import train
 from gcdformer.cli import main
-from gcdformer.commands.progress import SWITCH, PlainLines
+from gcdformer.display.progress import SWITCH, PlainLines
 from gcdformer.explanation.sieve import products
 from gcdformer.paper import TABLES, Experiment
 from gcdformer.paper.claims import claim_verdicts

@@ -17,9 +17,9 @@ import pytest
 from conftest import tiny_config
 from gcdformer import Run, UserError, train
 from gcdformer.cli import main
+from gcdformer.display.figures import CORRECT, grid_picture
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training import trackers
-from gcdformer.training.picture import CORRECT, grid_picture
 from gcdformer.training.tracker_kinds import KINDS, SCALARS, Tracker
 from gcdformer.training.view import View
 

@@ -18,7 +18,7 @@ from gcdformer.presets import PRESETS, preset
 from gcdformer.tasks.trust import require_trusted, trust_task
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 CHECKPOINTS = "best|last|certified|EPOCH"
 Settings = dict[str, object]
@@ -197,11 +197,6 @@ def run_path(text: str) -> Path:
 
 def add_quiet(parser: argparse.ArgumentParser, meaning: str = "print no progress") -> None:
     parser.add_argument("--quiet", action="store_true", help=meaning)
-
-
-def in_window(console: Console) -> bool:
-    """Whether a person watches: a real terminal that can redraw, not a file or pipe, whatever FORCE_COLOR says."""
-    return console.file.isatty() and not console.is_dumb_terminal
 
 
 def add_preset(parser: argparse.ArgumentParser) -> None:

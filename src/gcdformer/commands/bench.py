@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcdformer.commands.progress import progress
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import add_config_flags, add_json, add_quiet, config_from, given, number, print_json
 from gcdformer.presets import fast

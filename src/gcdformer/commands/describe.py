@@ -9,9 +9,9 @@ import argparse
 from time import perf_counter
 from typing import Any
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import Config
 from gcdformer.data import Problem
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import add_config_flags, add_json, add_preset, add_quiet, config_from, print_json
 

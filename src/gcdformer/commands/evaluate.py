@@ -7,9 +7,9 @@ import argparse
 from rich.console import Console
 from rich.table import Table
 
-from gcdformer.commands.progress import progress
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
+from gcdformer.display.progress import progress
 from gcdformer.evaluation import Scores, score
 from gcdformer.options import add_checkpoint, add_json, add_quiet, print_json, run_path, whole_number
 from gcdformer.runs.explain import explain_evaluation

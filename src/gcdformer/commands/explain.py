@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from gcdformer.commands.explain_page import show_checks, show_comparison, show_explanation, show_timeline
-from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE, LEAST_PAIRS
 from gcdformer.data.predictions import read_predictions
+from gcdformer.display.progress import progress
+from gcdformer.display.terminal import show_checks, show_comparison, show_explanation, show_timeline
 from gcdformer.errors import UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.progress import progress
+from gcdformer.display.progress import progress
 from gcdformer.options import CHECKPOINTS, add_json, add_quiet, print_json, run_path
 from gcdformer.runs.run import Run
 

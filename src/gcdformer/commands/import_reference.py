@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.progress import progress
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import add_json, add_quiet, print_json, run_path, whole_number
 from gcdformer.runs.hints import hint

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_INTEGER
+from gcdformer.display.progress import progress
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.rules import readable as rule_answer

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import config_leaves
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import (
     add_config_flags,

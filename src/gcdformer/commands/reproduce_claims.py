@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from gcdformer.commands.progress import progress
 from gcdformer.commands.reproduce import chosen_bases, known_entries, write_extras
 from gcdformer.commands.reproduce_view import tell_claims
+from gcdformer.display.progress import progress
 from gcdformer.options import print_json
 from gcdformer.paper import CLAIM_EPOCHS
 from gcdformer.paper.claims import Claim, claim_verdicts, claims_table, find_claims

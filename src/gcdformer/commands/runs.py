@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.commands.progress import progress
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError, one_line
 from gcdformer.options import parse_integer, run_path, runs_folder
 

@@ -6,9 +6,9 @@ import argparse
 
 import numpy as np
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.data.stream import BLOCK
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.run import Run

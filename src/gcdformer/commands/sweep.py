@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.commands.progress import progress
+from gcdformer.display.progress import in_window, progress
 from gcdformer.errors import UserError, one_line
-from gcdformer.options import add_json, add_quiet, in_window, parse_integer, print_json, run_path
+from gcdformer.options import add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.hints import hint
 from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
@@ -82,9 +82,9 @@ def part(text: str) -> tuple[int, int]:
 def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
     """The trials, how they stand, and how long each will take here."""
     with progress("measuring the speed of this machine", quiet=args.quiet):
+        from gcdformer.display.words import clock
         from gcdformer.sweeps.estimate import estimate, wall_seconds
         from gcdformer.sweeps.local import slots_here
-        from gcdformer.training.view import clock
         slots = args.jobs or slots_here(sweep.needs)
         seconds = estimate(planned)
     known = [value for value in seconds.values() if value is not None]

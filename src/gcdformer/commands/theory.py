@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import LARGEST_BASE
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.numbers import theory
 from gcdformer.options import add_json, parse_integer, print_json

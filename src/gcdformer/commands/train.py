@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import Config, config_leaves
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import (
     add_config_flags,

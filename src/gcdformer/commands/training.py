@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gcdformer.commands.progress import progress
 from gcdformer.config import Config
-from gcdformer.options import in_window, print_json
+from gcdformer.display.progress import in_window, progress
+from gcdformer.display.terminal import prediction_grid
+from gcdformer.options import print_json
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.hints import earlier_certificate, hint, questions
@@ -19,7 +20,7 @@ from gcdformer.training.distributed import is_first_rank
 from gcdformer.training.learner import Diverged
 from gcdformer.training.session import train_session
 from gcdformer.training.signals import EXIT_INTERRUPTED
-from gcdformer.training.view import LiveView, PlainView, View, prediction_grid
+from gcdformer.training.view import LiveView, PlainView, View
 
 EXIT_DIVERGED = 3
 
@@ -68,7 +69,7 @@ def tell(run: Run, console: Console, *, live: bool, interrupted: bool) -> None:
     if interrupted:
         say(f"saved; resume it with: {hint('train', '--out', run.path)}")
         return
-    from gcdformer.commands.explain_page import show_short
+    from gcdformer.display.terminal import show_short
     console.print()
     if run.problem.task.has_gcd:
         found = explain_run(run)

@@ -66,7 +66,7 @@ class PredictionTable:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from gcdformer.evaluation.notebook import table_html
+        from gcdformer.display.html import table_html
         return table_html(self)
 
     def tested(self) -> list[int]:

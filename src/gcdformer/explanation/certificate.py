@@ -152,7 +152,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the certificate."""
-        from gcdformer.explanation.html import notebook_html
+        from gcdformer.display.html import notebook_html
         return notebook_html(self)
 
     def classes_to_json(self) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gcdformer.display.reasons import reason
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.reasons import reason
 from gcdformer.explanation.rules import readable
 from gcdformer.lab.cache import Cache
 from gcdformer.lab.catalogue import Catalogue, Entry, stamp

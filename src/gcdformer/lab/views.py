@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gcdformer.config import TESTED_GCDS
+from gcdformer.display.cells import cell_kind
+from gcdformer.display.words import known_sets, rule_mark, rule_words
 from gcdformer.errors import UserError
 from gcdformer.evaluation.table import PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.rules import mode, readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.explanation.words import known_sets, rule_mark, rule_words
 from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
@@ -101,7 +102,7 @@ def k_views(found: Explanation) -> list[dict[str, Any]]:
     broken, learning, correct = found.broken, set(found.being_learned), set(found.correct)
     made = []
     for k, shares in found.shares.items():
-        kind = "correct" if k in correct else "learning" if k in learning else "broken" if k in broken else "rule"
+        kind = cell_kind(k, correct=correct, learning=learning, broken=broken)
         made.append({"k": k, "kind": kind, "prediction": readable(mode(shares)), "share": shares[mode(shares)],
                      "rule": readable(found.model.answer(k)), "label": found.model.label(k), "factors": components(k),
                      "values": [[readable(value), share] for value, share in list(shares.items())[:SHOWN_VALUES]]})

@@ -7,15 +7,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from gcdformer.display import figures
+from gcdformer.display.html import certificate_sections, header
+from gcdformer.display.words import describe_config
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.html import certificate_sections, header
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.presets import repeat_command
-from gcdformer.report import figures
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import best_line
-from gcdformer.runs.notebook import about as about_run
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
 
@@ -74,7 +74,7 @@ def has_gcd(run: Run) -> bool:
 def run_sections(run: Run, checkpoint: str) -> str:
     """Everything about one run."""
     lines = run.metrics
-    about = about_run(run.config)
+    about = describe_config(run.config)
     last = lines[-1]
     facts = [("epochs", f"{last['epoch']}"), ("examples", f"{last['examples'] / 1e6:.2f} M"),
              ("minutes", f"{last['seconds'] / 60:.1f}")]
@@ -141,7 +141,7 @@ def write_page(path: Path, title: str, body: str) -> None:
     """Write the page; the folder must be there."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"{path}: cannot be written; name a file in an existing folder")
-    style = (files("gcdformer.report") / "style.css").read_text(encoding="utf-8")
+    style = (files("gcdformer.display") / "style.css").read_text(encoding="utf-8")
     path.write_text(f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>{escape(title)} · gcdformer</title><style>{style}</style></head>

@@ -9,9 +9,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from gcdformer.display import figures
 from gcdformer.explanation.timeline import timeline
 from gcdformer.paper.page import RUNS_HEAD, alike_line, budget, effort, evidence_lines, reasons, text
-from gcdformer.report import figures
 from gcdformer.report.page import write_page
 
 VERDICTS = {"holds": "good", "does not hold": "bad"}

@@ -15,8 +15,8 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from gcdformer.display.figures import SERIES, STYLE, save
 from gcdformer.errors import UserError
-from gcdformer.report.figures import SERIES, STYLE, save
 from gcdformer.training.throughput import Throughput
 
 Curves = dict[str, dict[int, Throughput]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gcdformer.display.words import rule_mark, rule_words
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.words import rule_mark, rule_words
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__

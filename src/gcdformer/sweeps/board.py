@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.display.words import clock
 from gcdformer.errors import one_line
 from gcdformer.sweeps.plan import Planned
 from gcdformer.sweeps.trial import read_progress
-from gcdformer.training.view import clock, say_line
+from gcdformer.training.view import say_line
 
 STYLES = {"finished": "green", "running": "bold", "diverged": "red", "failed": "red", "stopped": "yellow"}
 

@@ -25,7 +25,7 @@ def scalars(line: Line) -> dict[str, float]:
 
 def picture(scores: Scores) -> Any:
     """The grid of f(k) as an array; matplotlib is loaded by the first one, in the tracker's thread."""
-    from gcdformer.training.picture import grid_picture
+    from gcdformer.display.figures import grid_picture
     return grid_picture(scores)
 
 

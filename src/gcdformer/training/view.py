@@ -28,6 +28,8 @@ from rich.text import Text
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.reading import Progress
+from gcdformer.display.terminal import prediction_grid
+from gcdformer.display.words import clock, headline
 from gcdformer.evaluation import Scores
 from gcdformer.runs.metrics import Line
 from gcdformer.training.events import Announcer
@@ -265,42 +267,7 @@ def job_text() -> str:
     return "" if job is None else f", job {job}" + (f", restart {restarts}" if restarts else "")
 
 
-def headline(config: Config) -> str:
-    """What is trained, in a line."""
-    task, model = config.task, config.model
-    return (f"{task.task} in base {task.base}: {config.examples_in_words}; {model.family} "
-            f"{model.encoder_layers}+{model.decoder_layers}, d={model.decoder_dim}, seed {config.training.seed}")
-
-
 def share_of_epoch(config: Config, state: TrainingState) -> float:
     """How much of the epoch is trained, 0 to 1."""
     per_epoch = config.training.steps_per_epoch
     return min(1.0, (state.step - state.evaluations * per_epoch) / per_epoch)
-
-
-def prediction_grid(scores: Scores, width: int) -> Table:
-    """f(k) for every k tested, ten or twenty in a row: green if correct, yellow if being learned, red if it hesitates."""
-    grid = Table.grid(padding=(0, 1))
-    cells: list[Text] = []
-    for k, one in scores.by_gcd.items():
-        text = "?" if one.prediction is None else str(one.prediction) if one.prediction < 1000 else "…"
-        if one.accuracy >= 100 * scores.threshold:
-            style = "bold green"
-        elif one.prediction == k:
-            style = "yellow"
-        else:
-            style = "dim" if one.frequency >= scores.threshold else "dim italic red"
-        cells.append(Text(f"{text:>3}", style=style))
-    across = 20 if width >= 96 else 10
-    for row in range(0, len(cells), across):
-        label = "f(k), k = " if row == 0 else ""
-        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + across])
-    return grid
-
-
-def clock(seconds: float) -> str:
-    """1:05 or 2:01:05."""
-    whole = int(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-    return f"{whole // 60}:{whole % 60:02d}"

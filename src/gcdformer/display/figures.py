@@ -1,4 +1,4 @@
-"""The figures, by matplotlib: learning curves with events, D over time, true against predicted.
+"""The figures, by matplotlib: learning curves with events, D over time, true against predicted, and f(k) as a picture.
 
 Each is a function of lines of metrics or tables. Ink is drawn in INK, which the page replaces by its own colour, so that one
 drawing serves light and dark.
@@ -14,12 +14,16 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from gcdformer.evaluation import PredictionTable
+from gcdformer.display.cells import score_cells
+from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
 
@@ -27,6 +31,9 @@ Lines = list[dict[str, Any]]
 
 INK = "#123456"
 SOFT = "#234567"
+ACROSS = 10
+CORRECT, LEARNING, OTHER = "#d5efdf", "#fbe9b5", "#f1efe8"
+CELL_INK = {CORRECT: "#16794c", LEARNING: "#8a6100", OTHER: "#5b6470"}
 SERIES = ("#2a78c2", "#d9722e", "#2f9e6e", "#a855b5", "#c0392b", "#7a8b1f", "#1f9fb4", "#8a6d4b")
 STYLE: Any = {
     "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "text.color": INK, "axes.labelcolor": INK,
@@ -129,6 +136,33 @@ def heat_map(table: PredictionTable) -> Figure:
         axis.set_xlabel("true GCD k")
         axis.set_ylabel("prediction (top row: above 100 or unreadable)")
         return figure
+
+
+def grid_picture(scores: Scores) -> npt.NDArray[np.uint8]:
+    """(height, width, 3): for each k tested its f(k), green if k is correct, yellow if f(k) = k, but not often enough.
+
+    For trackers, which draw in threads: without matplotlib's global state.
+    """
+    last = max(scores.by_gcd)
+    down = -(-last // ACROSS)
+    figure = Figure(figsize=(6.0, 0.55 * down + 0.4), dpi=80, facecolor="white")
+    canvas: Any = FigureCanvasAgg(figure)
+    axis = figure.add_axes((0.01, 0.01, 0.98, 0.98))
+    axis.set_xlim(0, ACROSS)
+    axis.set_ylim(down, -0.6)
+    axis.axis("off")
+    axis.text(0, -0.25, f"f(k): {len(scores.correct)} correct, accuracy {scores.accuracy:.1f} %", fontsize=10, va="center")
+    for cell in score_cells(scores):
+        if cell.kind == "untested":
+            continue
+        row, column = divmod(cell.k - 1, ACROSS)
+        colour = {"correct": CORRECT, "learning": LEARNING}.get(cell.kind, OTHER)
+        axis.add_patch(Rectangle((column + 0.03, row + 0.04), 0.94, 0.92, color=colour))
+        axis.text(column + 0.08, row + 0.26, str(cell.k), fontsize=5.5, color=CELL_INK[colour], va="center")
+        axis.text(column + 0.52, row + 0.6, cell.text, fontsize=10 if len(cell.text) < 5 else 6.5, color=CELL_INK[colour],
+                  ha="center", va="center", fontweight="bold" if colour == CORRECT else "normal")
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def to_svg(figure: Figure, title: str) -> str:

@@ -7,20 +7,19 @@ from rich.table import Table
 from rich.text import Text
 
 from gcdformer.config import LEAST_PAIRS
+from gcdformer.display.cells import Cell, explanation_cells, score_cells
+from gcdformer.display.words import known_sets, rule_mark, rule_words, unreadable_text
+from gcdformer.display.words import numbers as listed
+from gcdformer.evaluation import Scores
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check
-from gcdformer.explanation.rules import Rule, mode, readable
+from gcdformer.explanation.rules import Rule, readable
 from gcdformer.explanation.timeline import Comparison, Timeline
-from gcdformer.explanation.words import (
-    known_sets,
-    rule_mark,
-    rule_words,
-    unreadable_text,
-)
-from gcdformer.explanation.words import numbers as listed
 from gcdformer.numbers.theory import prime_factors
 
 SHOWN_STEPS = 15
+CELL_STYLES = {"correct": "bold green", "learning": "yellow", "broken": "bold red", "hesitating": "dim italic red",
+               "rule": "dim", "untested": "dim"}
 
 
 def show_explanation(console: Console, found: Explanation, what: str, note: str | None = None) -> None:
@@ -32,7 +31,7 @@ def show_explanation(console: Console, found: Explanation, what: str, note: str 
         console.print(f"a proof by enumeration: every pair of 1..{found.maximum} was tried", style="green")
     console.print(Text.assemble(("why    ", "dim"), found.why))
     console.print()
-    console.print(share_grid(found, console.width))
+    console.print(grid(explanation_cells(found), console.width))
     console.print()
     show_rules(console, found)
     if found.untested:
@@ -109,25 +108,21 @@ def show_rule(console: Console, says: str, rule: Rule) -> None:
     console.print(Text("      " + "; ".join(parts[:12]) + more, style="dim"))
 
 
-def share_grid(found: Explanation, width: int) -> Table:
-    """f(k) for every k: green correct, yellow being learned, red against the rules, grey as the rules say."""
-    grid = Table.grid(padding=(0, 1))
+def grid(cells: list[Cell], width: int) -> Table:
+    """f(k) for every k, ten or twenty in a row: green correct, yellow being learned, red against the rules or without a
+    usual answer, grey as the rules say."""
+    table = Table.grid(padding=(0, 1))
     across = 20 if width >= 96 else 10
-    broken = found.broken
-    cells: list[Text] = []
-    for k in range(1, max(found.shares, default=0) + 1):
-        if k not in found.shares:
-            cells.append(Text("  ·", style="dim"))
-            continue
-        value = readable(mode(found.shares[k]))
-        text = "?" if value is None else str(value) if value < 1000 else "…"
-        style = ("bold green" if k in found.correct else "yellow" if k in found.being_learned
-                 else "bold red" if k in broken else "dim")
-        cells.append(Text(f"{text:>3}", style=style))
-    for row in range(0, len(cells), across):
+    texts = [Text(f"{cell.text if len(cell.text) < 4 else '…':>3}", style=CELL_STYLES[cell.kind]) for cell in cells]
+    for row in range(0, len(texts), across):
         label = "f(k), k = " if row == 0 else ""
-        grid.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *cells[row:row + across])
-    return grid
+        table.add_row(Text(f"{label}{row + 1} …", style="dim", justify="right"), *texts[row:row + across])
+    return table
+
+
+def prediction_grid(scores: Scores, width: int) -> Table:
+    """The grid of an evaluation that was not explained."""
+    return grid(score_cells(scores), width)
 
 
 def show_classes(console: Console, found: Explanation) -> None:

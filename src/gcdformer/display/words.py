@@ -1,9 +1,10 @@
-"""What the forms, the rules and their exceptions are called, for the terminal and the page alike."""
+"""What is said of rules, numbers and configurations, for the terminal and the page alike. Plain text, no markup."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gcdformer.config import Config
 from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
@@ -65,3 +66,28 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
     if labels != products(found.prime_powers, limit) & set(found.shares):
         return None
     return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]
+
+
+def describe_config(config: Config) -> str:
+    """What is trained, in a line."""
+    task = config.task
+    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
+            f"{model_size(config)} layers, {config.model.decoder_dim} dimensions; seed {config.training.seed}")
+
+
+def headline(config: Config) -> str:
+    """The same for a narrow place."""
+    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {model_size(config)}, "
+            f"d={config.model.decoder_dim}, seed {config.training.seed}")
+
+
+def model_size(config: Config) -> str:
+    return f"{config.model.family} {config.model.encoder_layers}+{config.model.decoder_layers}"
+
+
+def clock(seconds: float) -> str:
+    """1:05 or 2:01:05."""
+    whole = int(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return f"{whole // 60}:{whole % 60:02d}"

@@ -1,14 +1,19 @@
-"""An explanation as pieces of HTML, for the report and for notebooks; whoever shows them brings the style sheet."""
+"""Explanations, prediction tables and curves as pieces of HTML, for notebooks, the report and exported pages.
+
+A notebook's piece brings its style: light and dark by the notebook's theme where it has one (JupyterLab, VS Code), else by
+the reader's setting. No script, nothing is fetched; where the style is stripped the words and numbers remain.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.resources import files
+from typing import Any
 
 from gcdformer.config import LEAST_PAIRS
-from gcdformer.evaluation.notebook import framed
-from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import Rule, mode, readable
-from gcdformer.explanation.words import (
+from gcdformer.display.cells import explanation_cells
+from gcdformer.display.words import (
     known_sets,
     numbers,
     rule_mark,
@@ -16,6 +21,13 @@ from gcdformer.explanation.words import (
     shown_value,
     unreadable_text,
 )
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.explanation.certificate import Explanation
+from gcdformer.explanation.rules import Rule, readable
+
+MOST_ROWS = 100
+MOST_OTHERS = 4
+WIDTH, HEIGHT, LEFT, BOTTOM = 560, 150, 34, 18
 
 
 def notebook_html(found: Explanation) -> str:
@@ -84,19 +96,14 @@ def known(found: Explanation) -> str:
 
 
 def grid(found: Explanation) -> str:
-    broken = found.broken
     cells = []
-    for k in range(1, max(found.shares, default=0) + 1):
-        if k not in found.shares:
-            cells.append(f'<span class="untested" title="k = {k}: not tested">·</span>')
+    for cell in explanation_cells(found):
+        if cell.kind == "untested":
+            cells.append(f'<span class="untested" title="k = {cell.k}: not tested">{cell.text}</span>')
             continue
-        shares = found.shares[k]
-        value = readable(mode(shares))
-        kind = ("correct" if k in found.correct else "learning" if k in found.being_learned
-                else "broken" if k in broken else "rule")
-        others = ", ".join(f"{'?' if readable(v) is None else v} {100 * s:.1f} %" for v, s in list(shares.items())[:4])
-        shown = "?" if value is None else value
-        cells.append(f'<span class="{kind}" title="k = {k}: {others}"><small>{k}</small>{shown}</span>')
+        values = list(found.shares[cell.k].items())[:4]
+        others = ", ".join(f"{'?' if readable(v) is None else v} {100 * s:.1f} %" for v, s in values)
+        cells.append(f'<span class="{cell.kind}" title="k = {cell.k}: {others}"><small>{cell.k}</small>{cell.text}</span>')
     return f'<div class="grid" role="img" aria-label="f(k) for every k tested">{"".join(cells)}</div>'
 
 
@@ -124,3 +131,67 @@ def interval(bounds: tuple[float, float]) -> str:
 
 def sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
+
+
+def framed(body: str) -> str:
+    """The piece with its style, which touches nothing else on the page."""
+    style = (files("gcdformer.display") / "notebook.css").read_text(encoding="utf-8")
+    return f'<div class="gcdformer"><style>{style}</style>{body}</div>'
+
+
+def shown(prediction: int) -> str:
+    return "unreadable" if prediction == UNREADABLE else f"{prediction:,}"
+
+
+def table_html(table: PredictionTable) -> str:
+    """A row for each GCD k: the pairs, f(k) with its share, and what else was predicted."""
+    tested = table.tested()
+    rows = "".join(table_row(k, table.counts_of(k)) for k in tested[:MOST_ROWS])
+    more = f"<p class=\"soft\">and {len(tested) - MOST_ROWS:,} larger GCD</p>" if len(tested) > MOST_ROWS else ""
+    return framed(
+        f"<h4>Predictions for {table.total:,} pairs</h4><p class=\"soft\">{100 * table.accuracy:.2f} % right; "
+        f"{len(tested):,} different GCD k, f(k) the usual prediction</p>"
+        f'<div class="scroll tall"><table class="rows"><thead><tr><th>k</th><th>pairs</th><th>f(k)</th><th>share</th>'
+        f"<th>other predictions</th></tr></thead><tbody>{rows}</tbody></table></div>{more}")
+
+
+def table_row(k: int, counts: dict[int, int]) -> str:
+    total = sum(counts.values())
+    (value, count), *others = counts.items()
+    share = count / total
+    rest = ", ".join(f"{shown(v)} ({c:,})" for v, c in others[:MOST_OTHERS])
+    if len(others) > MOST_OTHERS:
+        rest += f" and {len(others) - MOST_OTHERS} more"
+    kind = "right" if value == k else "wrong"
+    return (f'<tr class="{kind}"><th>{k}</th><td>{total:,}</td><td class="f">{escape(shown(value))}</td>'
+            f'<td><span class="bar" style="--share: {100 * share:.0f}%">{100 * share:.1f} %</span></td><td>{rest}</td></tr>')
+
+
+def curves(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch."""
+    if len(lines) < 2:
+        return ""
+    drawn = [("accuracy, %", "curve", "accuracy")]
+    if "n_correct" in lines[-1]:
+        drawn.append(("correct GCD", "curve second", "n_correct"))
+    first, last = int(lines[0]["epoch"]), int(lines[-1]["epoch"])
+
+    def x(epoch: float) -> float:
+        return LEFT + (WIDTH - LEFT - 90) * (epoch - first) / (last - first)
+
+    def y(value: float) -> float:
+        return 8 + (HEIGHT - BOTTOM - 8) * (1 - value / 100)
+
+    parts = [f'<line class="axis" x1="{LEFT}" x2="{x(last):.0f}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
+             f'<text x="{LEFT - 6}" y="{y(v) + 4:.1f}" text-anchor="end">{v}</text>' for v in (0, 50, 100)]
+    parts += [f'<text x="{x(epoch):.0f}" y="{HEIGHT - 3}" text-anchor="middle">{words}</text>'
+              for epoch, words in ((first, str(first)), ((first + last) / 2, "epoch"), (last, str(last)))]
+    ends = {name: lines[-1][name] for _, _, name in drawn}
+    close = len(ends) > 1 and abs(ends["accuracy"] - ends["n_correct"]) < 11
+    for label, kind, name in drawn:
+        points = " ".join(f"{x(line['epoch']):.1f},{y(line[name]):.1f}" for line in lines)
+        shift = (9 if (name == "n_correct") == (ends["n_correct"] <= ends["accuracy"]) else -3) if close else 4
+        parts.append(f'<polyline class="{kind}" points="{points}"/>'
+                     f'<text x="{x(last) + 6:.0f}" y="{y(ends[name]) + shift:.1f}">{label}</text>')
+    title = " and ".join(label for label, _, _ in drawn) + " by epoch"
+    return (f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{"".join(parts)}</svg></figure>')

@@ -22,8 +22,6 @@ from typing import IO, Protocol
 
 from rich.console import Console
 
-from gcdformer.options import in_window
-
 SWITCH = "GCDFORMER_PROGRESS"
 FIRST = 1.5
 """Seconds of work before the first plain line: what is over sooner says nothing."""
@@ -90,3 +88,8 @@ class PlainLines:
     def end(self) -> None:
         self.over.set()
         self.thread.join()
+
+
+def in_window(console: Console) -> bool:
+    """Whether a person watches: a real terminal that can redraw, not a file or pipe, whatever FORCE_COLOR says."""
+    return console.file.isatty() and not console.is_dumb_terminal

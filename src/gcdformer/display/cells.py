@@ -1,0 +1,53 @@
+"""The grid of f(k), before it is drawn: what each k shows and what kind it is. Terminal, HTML, PNG and lab all ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from gcdformer.evaluation import Scores
+from gcdformer.explanation import Explanation
+from gcdformer.explanation.rules import mode, readable
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One k: its f(k), None if that is no integer or k was not tested, and its kind."""
+
+    k: int
+    prediction: int | None
+    kind: str
+
+    @property
+    def text(self) -> str:
+        if self.kind == "untested":
+            return "·"
+        return "?" if self.prediction is None else str(self.prediction)
+
+
+def cell_kind(k: int, *, correct: Container[int], learning: Container[int], broken: Container[int] = (),
+              hesitating: Container[int] = ()) -> str:
+    """`correct`, `learning`, `broken` (against the rules), `hesitating` (no usual answer), else `rule` (as the rules say).
+
+    The first that applies. Without an explanation nothing is known to be broken.
+    """
+    for kind, members in (("correct", correct), ("learning", learning), ("broken", broken), ("hesitating", hesitating)):
+        if k in members:
+            return kind
+    return "rule"
+
+
+def explanation_cells(explanation: Explanation) -> list[Cell]:
+    """Every k from 1 to the largest tested."""
+    correct, learning, broken = set(explanation.correct), set(explanation.being_learned), explanation.broken
+    last = max(explanation.shares, default=0)
+    return [Cell(k, readable(mode(explanation.shares[k])), cell_kind(k, correct=correct, learning=learning, broken=broken))
+            if k in explanation.shares else Cell(k, None, "untested") for k in range(1, last + 1)]
+
+
+def score_cells(scores: Scores) -> list[Cell]:
+    """The same from scores alone, while a run trains."""
+    correct, learning = set(scores.correct), set(scores.modal_only)
+    hesitating = {k for k, score in scores.by_gcd.items() if score.frequency < scores.threshold}
+    return [Cell(k, scores.by_gcd[k].prediction, cell_kind(k, correct=correct, learning=learning, hesitating=hesitating))
+            if k in scores.by_gcd else Cell(k, None, "untested") for k in range(1, max(scores.by_gcd, default=0) + 1)]
