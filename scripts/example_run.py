@@ -26,14 +26,14 @@ LARGEST = {"example": 2_000_000, "example-grokking": 1_000_000}
 
 def recipes() -> dict[str, Config]:
     """The configuration of each example, spelled out: a preset may change, a bundled run does not."""
-    common = Config().replace(operands="uniform", layers=1, heads=4, optimizer="muon", lr=1e-3, batch_size=256,
-                              test_size=20_000, threads=1, device="cpu")
+    common = Config().derive(operands="uniform", layers=1, heads=4, optimizer="muon", lr=1e-3, batch_size=256,
+                             test_size=20_000, threads=1, device="cpu")
     return {
-        "example": common.replace(base=30, outcomes="log-uniform", dim=64, schedule="cosine", warmup=300, horizon=2400,
-                                  epoch_size=15_360, max_epochs=40),
-        "example-grokking": common.replace(base=256, maximum=65_535, outcomes="natural", repeat_share=0.5,
-                                           repeat_size=20_000, dim=48, weight_decay=0.2, schedule="constant",
-                                           warmup=500, epoch_size=51_200, max_epochs=26)}
+        "example": common.derive(base=30, outcomes="log-uniform", dim=64, schedule="cosine", warmup=300, horizon=2400,
+                                 epoch_size=15_360, max_epochs=40),
+        "example-grokking": common.derive(base=256, maximum=65_535, outcomes="natural", repeat_share=0.5,
+                                          repeat_size=20_000, dim=48, weight_decay=0.2, schedule="constant",
+                                          warmup=500, epoch_size=51_200, max_epochs=26)}
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ def tiny_config(**leaves: object) -> Config:
     defaults: dict[str, object] = dict(
         base=10, maximum=1000, operands="uniform", outcomes="natural", layers=1, dim=16, heads=2, lr=3e-3,
         schedule="constant", warmup=5, batch_size=16, epoch_size=320, test_size=200, max_epochs=3, threads=1, device="cpu")
-    return Config().replace(**(defaults | leaves))
+    return Config().derive(**(defaults | leaves))
 
 
 def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ def ideal(experiment: Experiment, known: set[int], *, seed: int = 0, epoch_of: d
         tables[name] = PredictionTable.of(pairs[:, 0], pairs[:, 1], answers, gcds)
     first = dict.fromkeys(known, 1) | (epoch_of or {})
     epochs = range(1, 101)
-    config = experiment.config("fast", seed).replace(max_minutes=None, max_epochs=100)
+    config = experiment.config("fast", seed).derive(max_minutes=None, max_epochs=100)
     curve = {"epoch": list(epochs), "examples": [300_000 * e for e in epochs], "seconds": [60 * e for e in epochs],
              "loss": [0.5] * 100, "test_loss": [0.5] * 100, "accuracy": [100 * tables["natural"].accuracy] * 100,
              "n_correct": [sum(first[k] <= e for k in known) for e in epochs]}

@@ -132,10 +132,10 @@ def test_bad_values_name_the_field(leaves: dict[str, object], word: str) -> None
 
 def test_what_only_the_task_can_check() -> None:
     with pytest.raises(UserError, match="outcomes must be 'natural'"):
-        Problem.of(Config().replace(task="addition", outcomes="uniform"))
+        Problem.of(Config().derive(task="addition", outcomes="uniform"))
     with pytest.raises(UserError, match="max: 10000000000 is too large"):
-        Problem.of(Config().replace(task="addition", maximum=10**10))
-    assert Problem.of(Config().replace(task="gcd", maximum=10**10)).longest_input == 10
+        Problem.of(Config().derive(task="addition", maximum=10**10))
+    assert Problem.of(Config().derive(task="gcd", maximum=10**10)).longest_input == 10
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -165,21 +165,21 @@ def test_every_leaf_has_a_sentence() -> None:
 
 def test_what_loses_its_meaning_is_dropped() -> None:
     fast = preset("fast")
-    recurrent = fast.replace(family="lstm")
+    recurrent = fast.derive(family="lstm")
     assert (recurrent.training.optimizer, recurrent.model.encoder_heads) == ("adam", 0)
-    assert fast.data.final_alpha is not None and fast.replace(outcomes="natural").data.final_alpha is None
-    assert fast.replace(task="addition").data.outcomes == "natural"
-    assert fast.replace(schedule="constant").data.final_alpha is None
-    focused = fast.replace(focus="11,13", focus_share=0.3)
+    assert fast.data.final_alpha is not None and fast.derive(outcomes="natural").data.final_alpha is None
+    assert fast.derive(task="addition").data.outcomes == "natural"
+    assert fast.derive(schedule="constant").data.final_alpha is None
+    focused = fast.derive(focus="11,13", focus_share=0.3)
     assert focused.data.outcomes_in_words == fast.data.outcomes_in_words == "focused inverse-sqrt to k^-1"
     for other in ({"outcomes": "log-uniform"}, {"schedule": "constant"}, {"task": "addition"}, {"train_file": "a.csv"}):
-        assert focused.replace(**other).data.focus is focused.replace(**other).data.focus_share is None
-    assert fast.replace(outcomes="natural").data.outcomes_in_words == "natural"
-    mixture = fast.replace(outcomes="mixture", mixture_share=0.3, final_mixture_share=0.05)
+        assert focused.derive(**other).data.focus is focused.derive(**other).data.focus_share is None
+    assert fast.derive(outcomes="natural").data.outcomes_in_words == "natural"
+    mixture = fast.derive(outcomes="mixture", mixture_share=0.3, final_mixture_share=0.05)
     assert mixture.data.outcomes_in_words == "mixture to 5 %"
-    assert mixture.replace(outcomes="uniform").data.final_mixture_share is None
+    assert mixture.derive(outcomes="uniform").data.final_mixture_share is None
     with pytest.raises(UserError, match="muon"):
-        fast.replace(family="lstm", optimizer="muon")
+        fast.derive(family="lstm", optimizer="muon")
 
 
 def test_a_run_of_an_earlier_version_calls_the_backend_engine(tmp_path: Path) -> None:
@@ -189,3 +189,16 @@ def test_a_run_of_an_earlier_version_calls_the_backend_engine(tmp_path: Path) ->
     assert Config.parse(tree) == config
     (tmp_path / "old.toml").write_text('[machine]\nengine = "autograd"\n')
     assert read_config_file(tmp_path / "old.toml") == {"backend": "autograd"}
+
+
+def test_replace_changes_what_it_is_given_and_derive_what_follows() -> None:
+    fast = preset("fast")
+    changed = fast.replace(base=30, max_minutes=5)
+    assert {name for name, value in changed.identity().items() if value != fast.identity()[name]} == {"base"}
+    with pytest.raises(UserError, match="final_alpha needs outcomes"):
+        fast.replace(outcomes="natural")
+    with pytest.raises(UserError, match="'dim'.*Config.derive"):
+        fast.replace(dim=96)
+    assert fast.derive(outcomes="natural", dim=96) == fast.derive({"outcomes": "natural"}, {"dim": 96})
+    own = fast.derive(task="my.py:Own", outcomes="uniform")
+    assert own.derive(task="my.py:Own", base=30).data.outcomes == "uniform"  # the same task keeps its outcomes

@@ -56,7 +56,7 @@ def p_value(cells: Integers, probabilities: Probabilities) -> float:
 
 
 def distribution(maximum: int = MAXIMUM, **leaves: object) -> PairDistribution:
-    config = Config().replace(maximum=maximum, **({"operands": "uniform"} | leaves))
+    config = Config().derive(maximum=maximum, **({"operands": "uniform"} | leaves))
     return pair_distribution(config.data, maximum)
 
 

@@ -200,7 +200,7 @@ def test_longest_row_is_an_upper_bound_and_is_attained(table: tuple[int, Integer
 
 @pytest.mark.parametrize("task", ["gcd", "division", "addition"])
 def test_batches_run_from_begin_to_end_and_fit_the_positions(task: str) -> None:
-    problem = Problem.of(Config().replace(task=task, base=7, maximum=5000, operands="uniform"))
+    problem = Problem.of(Config().derive(task=task, base=7, maximum=5000, operands="uniform"))
     questions = Stream(problem, 0).examples(0, 500)
     answers = problem.answer(questions)
     batch = problem.encode_batch(questions)

@@ -27,7 +27,7 @@ all_cases = pytest.mark.parametrize("task", CASES)
 
 
 def stream_of(task: str = "gcd", **leaves: object) -> Stream:
-    config = Config().replace(task=task, **({"base": BASE, "operands": "uniform", "seed": 9} | leaves))
+    config = Config().derive(task=task, **({"base": BASE, "operands": "uniform", "seed": 9} | leaves))
     return Stream.of(config, Problem.of(config))
 
 

@@ -33,11 +33,11 @@ DEVICE = torch.device("cpu")
 
 
 def problem_of(base: int = 10) -> Problem:
-    return Problem.of(Config().replace(base=base, maximum=10_000, operands="log-uniform"))
+    return Problem.of(Config().derive(base=base, maximum=10_000, operands="log-uniform"))
 
 
 def model_of(name: str, problem: Problem, seed: int = 0) -> Seq2Seq:
-    return build_model(Config().replace(**FAMILIES[name]), problem, seed=seed).to(DEVICE)
+    return build_model(Config().derive(**FAMILIES[name]), problem, seed=seed).to(DEVICE)
 
 
 def tensors(problem: Problem, count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -60,15 +60,15 @@ PUBLISHED = [
 @pytest.mark.parametrize(("encoder", "decoder", "millions"), PUBLISHED)
 def test_parameter_counts_are_the_published_ones(
         encoder: tuple[int, int, int], decoder: tuple[int, int, int], millions: float) -> None:
-    config = Config().replace(encoder_layers=encoder[0], encoder_dim=encoder[1], encoder_heads=encoder[2],
-                              decoder_layers=decoder[0], decoder_dim=decoder[1], decoder_heads=decoder[2], positions=4096)
-    problem = Problem.of(Config().replace(base=10, outcomes="natural"))
+    config = Config().derive(encoder_layers=encoder[0], encoder_dim=encoder[1], encoder_heads=encoder[2],
+                             decoder_layers=decoder[0], decoder_dim=decoder[1], decoder_heads=decoder[2], positions=4096)
+    problem = Problem.of(Config().derive(base=10, outcomes="natural"))
     count = count_parameters(config, problem)
     assert abs(round(count / 1e6, 1) - millions) <= 0.1 + 1e-9
 
 
 def test_flops_are_those_of_the_design() -> None:
-    sizes = Config().replace(layers=1, dim=64, heads=4).model
+    sizes = Config().derive(layers=1, dim=64, heads=4).model
     assert flops_per_example(sizes, 1005, 6, 3) == pytest.approx(4.25e6, rel=0.005)
 
 

@@ -150,7 +150,7 @@ import torch
 from gcdformer import Config, Problem
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import new_model
-config = Config().replace(base=10, maximum=1000, dim=20, heads=2, schedule="constant")
+config = Config().derive(base=10, maximum=1000, dim=20, heads=2, schedule="constant")
 problem = Problem.of(config)
 learner = Learner(config, problem, new_model(config, problem), torch.device("cpu"))
 for step in range(20):

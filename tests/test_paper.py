@@ -220,10 +220,10 @@ def test_every_run_can_be_built(name: str) -> None:
 def test_the_paper_preset_is_as_published() -> None:
     seen = experiments()
     base = seen["base-30"].config("paper")
-    assert base.identity() == preset("paper").replace(base=30).identity()
+    assert base.identity() == preset("paper").derive(base=30).identity()
     rational = seen["division_base-10_max-100000"].config("paper")
     assert (rational.training.lr, rational.training.schedule, rational.training.warmup) == (1e-4, "inverse-sqrt", 10_000)
-    assert seen["base-30_mixture-outcomes"].config("paper").identity() == preset("paper-mixture").replace(
+    assert seen["base-30_mixture-outcomes"].config("paper").identity() == preset("paper-mixture").derive(
         base=30, mixture_share=None).identity()
     wide = seen["base-30_layers-1_dim-512"].config("fast")
     fast = preset("fast")

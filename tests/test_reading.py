@@ -32,7 +32,7 @@ GOOD = "V2 + 1 2 + 8\t+ 4\n"
 
 
 def problem_of(**leaves: object) -> Problem:
-    return Problem.of(Config().replace(**({"base": 10, "maximum": 1000} | leaves)))
+    return Problem.of(Config().derive(**({"base": 10, "maximum": 1000} | leaves)))
 
 
 def file_problem(types: str, **leaves: object) -> Problem:
@@ -42,7 +42,7 @@ def file_problem(types: str, **leaves: object) -> Problem:
 @pytest.mark.parametrize("task", ["gcd", "comparison", "addition", "simplification"])
 @pytest.mark.parametrize("layout", ENDINGS)
 def test_what_sample_writes_is_read_back(layout: str, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = Config().replace(task=task, base=30, maximum=10_000, operands="uniform", seed=3)
+    config = Config().derive(task=task, base=30, maximum=10_000, operands="uniform", seed=3)
     problem = Problem.of(config)
     stream = Stream.of(config, problem)
     path = tmp_path / f"examples.{ENDINGS[layout]}"
@@ -303,7 +303,7 @@ CLASHES = [({"train_file": "x", "operands": "log-uniform"}, "operands"),
 @pytest.mark.parametrize(("leaves", "says"), CLASHES, ids=[str(case[0]) for case in CLASHES])
 def test_clashes_are_named(leaves: dict[str, object], says: str) -> None:
     with pytest.raises(UserError, match=says):
-        Config().replace(**leaves)
+        Config().derive(**leaves)
 
 
 def test_a_bad_file_leaves_no_run(tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def test_a_long_run_stays_small(tmp_path: Path) -> None:
 def test_the_command_to_repeat_gives_the_same_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     from gcdformer.cli import build_parser
     from gcdformer.options import config_from
-    for config in (preset("paper-benford-inverse").replace(base=2401, seed=7, max_epochs=3),
-                   preset("fast").replace(base=30, operands="uniform", outcomes="natural", lr=1e-3, max_minutes=5),
-                   preset("paper-lstm").replace(hidden_dim=2048), tiny_config(fresh_tests=True)):
+    for config in (preset("paper-benford-inverse").derive(base=2401, seed=7, max_epochs=3),
+                   preset("fast").derive(base=30, operands="uniform", outcomes="natural", lr=1e-3, max_minutes=5),
+                   preset("paper-lstm").derive(hidden_dim=2048), tiny_config(fresh_tests=True)):
         words = repeat_command(config, "again").split()
         args = build_parser("train").parse_args(words[1:])
         again = config_from(args)
@@ -140,6 +140,6 @@ def test_the_command_to_repeat_gives_the_same_configuration(capsys: pytest.Captu
 
 def test_the_command_to_repeat_gives_only_what_the_preset_lacks() -> None:
     """A distribution takes its own parameters along: those of `fast` need no flag when the outcomes are natural."""
-    config = preset("fast").replace(base=30, operands="uniform", outcomes="natural")
+    config = preset("fast").derive(base=30, operands="uniform", outcomes="natural")
     assert repeat_command(config, "again") == ("gcdformer train fast --out runs/again --base 30 --operands uniform "
                                                "--outcomes natural")

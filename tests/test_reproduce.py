@@ -42,7 +42,7 @@ DISTRIBUTION = ("operands", "outcomes")
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run of base 10 in the fast recipe, but for its length."""
-    return train(Experiment(10).config("fast").replace(**SMALL), tmp_path_factory.mktemp("measured") / "base-10_seed-0")
+    return train(Experiment(10).config("fast").derive(**SMALL), tmp_path_factory.mktemp("measured") / "base-10_seed-0")
 
 
 def cells(entries: list[Entry], table: str, **wanted: Any) -> dict[tuple[str, str], dict[str, Any]]:
@@ -84,20 +84,20 @@ def test_a_file_edited_by_hand_is_refused(measured: Run, tmp_path: Path) -> None
 
 
 def test_which_experiments_a_run_serves(measured: Run) -> None:
-    benford = experiments()["base-10_log-uniform-operands"].config("fast").replace(max_gcd=None)
+    benford = experiments()["base-10_log-uniform-operands"].config("fast").derive(max_gcd=None)
     found, _ = matching_experiments(benford, "fast")
     assert found == ["base-10_log-uniform-operands", "base-10_log-uniform-operands_batch-256"]
-    other = benford.replace(batch_size=64, lr=5e-4)
+    other = benford.derive(batch_size=64, lr=5e-4)
     assert matching_experiments(other, "fast") == (["base-10_log-uniform-operands_batch-64"], {"lr": 5e-4})
-    odd = benford.replace(batch_size=32)
+    odd = benford.derive(batch_size=32)
     assert matching_experiments(odd, "fast") == (["base-10_log-uniform-operands"], {"batch_size": 32})
-    assert matching_experiments(benford.replace(dim=16), "fast") == ([], {})
-    mixture = Experiment(30, outcomes="mixture").config("fast").replace(mixture_share=0.05)
+    assert matching_experiments(benford.derive(dim=16), "fast") == ([], {})
+    mixture = Experiment(30, outcomes="mixture").config("fast").derive(mixture_share=0.05)
     assert matching_experiments(mixture, "fast")[0] == ["base-30_mixture-outcomes"]
 
 
 def test_a_run_that_serves_nothing_needs_to_be_told(tmp_path: Path) -> None:
-    run = train(Experiment(10).config("fast").replace(**SMALL, dim=16), tmp_path / "narrow")
+    run = train(Experiment(10).config("fast").derive(**SMALL, dim=16), tmp_path / "narrow")
     with pytest.raises(UserError, match="--as"):
         measure_run(run.path)
     with pytest.raises(UserError, match="base 30"):
@@ -185,7 +185,7 @@ def test_fractions_near_nothing_agree_only_within_their_noise() -> None:
 
 
 def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
-    config = Experiment(10, outcomes="uniform").config("fast").replace(**SMALL | {"max_epochs": 8, "epoch_size": 256})
+    config = Experiment(10, outcomes="uniform").config("fast").derive(**SMALL | {"max_epochs": 8, "epoch_size": 256})
     run = train(config, tmp_path / "uniform")
     entry = measure_run(run.path)
     assert list(entry.facts["late"]) == [str(epoch) for epoch in range(2, 9)]

@@ -79,8 +79,8 @@ def test_a_run_that_leaves_a_cell_open_does_not_count(reproduce: Reproduce, tmp_
 
 def test_ones_own_run_of_another_budget_counts_too(reproduce: Reproduce, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "fast-4-1epochs" / "base-10_seed-0"
-    train(Experiment(10).config("fast").replace(epoch_size=512, test_size=200, max_minutes=None, max_epochs=1,
-                                                backend="autograd", threads=1), folder)
+    train(Experiment(10).config("fast").derive(epoch_size=512, test_size=200, max_minutes=None, max_epochs=1,
+                                               backend="autograd", threads=1), folder)
     (folder / MARK).write_text(json.dumps({"preset": "fast", "version": "4", "experiments": ["base-10"], "changed": {}}))
     plan = ["base_gcd", "--bases", "10", "--dry-run", "--ledger", tmp_path / "none"]
     assert statuses(reproduce(*plan, "--json", out=tmp_path / "runs")) == {"base-10_seed-0": MEASURED}

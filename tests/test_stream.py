@@ -55,7 +55,7 @@ GOLDEN: dict[str, tuple[dict[str, object], str]] = {
 
 
 def stream_of(seed: int = 5, **leaves: object) -> Stream:
-    config = Config().replace(**({"operands": "uniform", "seed": seed} | leaves))
+    config = Config().derive(**({"operands": "uniform", "seed": seed} | leaves))
     return Stream.of(config, Problem.of(config))
 
 
@@ -194,7 +194,7 @@ def test_budget_and_repeated_set_are_off_by_default() -> None:
     data = Config().data
     assert data.budget is None and data.repeat_share == 0
     assert np.array_equal(stream_of().examples(0, LENGTH), stream_of(budget=None, repeat_share=0.0).examples(0, LENGTH))
-    problem = Problem.of(Config().replace(operands="uniform"))
+    problem = Problem.of(Config().derive(operands="uniform"))
     drawn = np.concatenate([problem.draw(block_generator(5, Purpose.TRAINING, index), BLOCK) for index in range(5)])
     assert np.array_equal(stream_of().examples(0, LENGTH), drawn[:LENGTH])
     assert len(np.unique(stream_of().examples(0, 100_000), axis=0)) == 100_000
@@ -203,7 +203,7 @@ def test_budget_and_repeated_set_are_off_by_default() -> None:
 # Test sets
 
 def sets_of(epoch: int = 0, **leaves: object) -> dict[str, Integers]:
-    config = Config().replace(**({"operands": "uniform", "seed": 5} | leaves))
+    config = Config().derive(**({"operands": "uniform", "seed": 5} | leaves))
     return testsets.test_sets(config, Problem.of(config), epoch)
 
 
@@ -255,7 +255,7 @@ def test_test_sets_come_from_counters_of_their_own(epoch: int) -> None:
     sets = sets_of(epoch, test_size=1000, fresh_tests=True)
     assert np.array_equal(sets["natural"], testsets.natural_pairs(1_000_000, 1000, natural))
     assert np.array_equal(sets["stratified"], testsets.stratified_pairs(1_000_000, 1000, stratified))
-    division = Problem.of(Config().replace(task="division", operands="uniform"))
+    division = Problem.of(Config().derive(task="division", operands="uniform"))
     expected = division.draw(block_generator(5, Purpose.NATURAL_TEST, 0, epoch), 1000)
     assert np.array_equal(sets_of(epoch, task="division", test_size=1000, fresh_tests=True)["test"], expected)
 
@@ -277,7 +277,7 @@ def test_no_two_purposes_blocks_or_epochs_share_a_counter() -> None:
 @pytest.mark.parametrize("outcomes", ["natural", "log-uniform", "mixture"])
 def test_a_block_stays_within_its_own_counters(outcomes: str) -> None:
     rng = block_generator(5, Purpose.TRAINING, 3)
-    problem = Problem.of(Config().replace(operands="uniform", outcomes=outcomes))
+    problem = Problem.of(Config().derive(operands="uniform", outcomes=outcomes))
     assert np.array_equal(problem.draw(rng, BLOCK), stream_of(outcomes=outcomes).block(3))
     low, *upper = rng.bit_generator.state["state"]["counter"].tolist()
     assert 0 < low < 2**32 and upper == [3, Purpose.TRAINING, 0]

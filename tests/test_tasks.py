@@ -43,7 +43,7 @@ maxima = pytest.mark.parametrize("maximum", [10, 100_000, 1_000_000])
 
 
 def problem_of(name: str, operands: str = "uniform", maximum: int = 1_000_000) -> Problem:
-    return Problem.of(Config().replace(task=name, operands=operands, maximum=maximum))
+    return Problem.of(Config().derive(task=name, operands=operands, maximum=maximum))
 
 
 def questions_of(problem: Problem, count: int = DRAWN, seed: int = 3) -> Integers:
@@ -105,7 +105,7 @@ def test_draws_depend_on_the_generator_and_the_law_alone(name: str) -> None:
 
 @all_tasks
 def test_tasks_go_through_tokens_and_test_sets(name: str) -> None:
-    config = Config().replace(task=name, base=30, maximum=1000, operands="uniform", test_size=200)
+    config = Config().derive(task=name, base=30, maximum=1000, operands="uniform", test_size=200)
     problem = Problem.of(config)
     batch = problem.encode_batch(Stream.of(config, problem).examples(0, 300))
     assert batch.inputs.shape[1] <= problem.longest_input and batch.targets.shape[1] - 1 <= problem.longest_target
@@ -125,7 +125,7 @@ def test_every_task_of_the_paper_is_there() -> None:
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "gcd"])
 def test_outcome_laws_are_for_the_gcd(name: str) -> None:
     with pytest.raises(UserError, match=f"outcomes.*'{name}'"):
-        Problem.of(Config().replace(task=name, outcomes="log-uniform"))
+        Problem.of(Config().derive(task=name, outcomes="log-uniform"))
 
 
 # How questions are drawn: app:fractions

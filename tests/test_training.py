@@ -49,12 +49,12 @@ class StopAfter(View):
 
 
 def test_schedules_are_functions_of_the_step() -> None:
-    constant = Config().replace(lr=1.0, schedule="constant", warmup=10).training
+    constant = Config().derive(lr=1.0, schedule="constant", warmup=10).training
     assert [learning_rate(constant, s) for s in (0, 4, 9, 10, 10**6)] == [0.1, 0.5, 1.0, 1.0, 1.0]
-    root = Config().replace(lr=1.0, schedule="inverse-sqrt", warmup=100).training
+    root = Config().derive(lr=1.0, schedule="inverse-sqrt", warmup=100).training
     assert learning_rate(root, 49) == 0.5 and learning_rate(root, 99) == 1.0
     assert learning_rate(root, 399) == pytest.approx(0.5) and learning_rate(root, 9999) == pytest.approx(0.1)
-    cosine = Config().replace(lr=1.0, schedule="cosine", warmup=10, horizon=110, final_lr_share=0.1).training
+    cosine = Config().derive(lr=1.0, schedule="cosine", warmup=10, horizon=110, final_lr_share=0.1).training
     assert learning_rate(cosine, 60) == pytest.approx(0.55)
     assert learning_rate(cosine, 110) == pytest.approx(0.1) and learning_rate(cosine, 10**6) == pytest.approx(0.1)
     assert all(learning_rate(cosine, s) >= learning_rate(cosine, s + 1) for s in range(10, 200))
@@ -292,8 +292,8 @@ def test_init_from_starts_with_the_other_weights(tmp_path: Path, trained: Run) -
 
 
 def test_a_small_model_learns_the_divisors_of_its_base(tmp_path: Path) -> None:
-    config = preset("fast").replace(base=10, maximum=100_000, operands="uniform", outcomes="log-uniform", max_gcd=10, dim=32,
-                                    lr=3e-3, batch_size=64, epoch_size=32_000, test_size=10_000, max_epochs=3, threads=1)
+    config = preset("fast").derive(base=10, maximum=100_000, operands="uniform", outcomes="log-uniform", max_gcd=10, dim=32,
+                                   lr=3e-3, batch_size=64, epoch_size=32_000, test_size=10_000, max_epochs=3, threads=1)
     run = train(config, tmp_path / "run")
     scores = run.scores()
     assert {1, 2, 5, 10} <= set(scores.correct)

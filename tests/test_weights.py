@@ -26,7 +26,7 @@ def weights_of(path: Path, weights: dict[int, float]) -> str:
 
 
 def stream_of(name: str, **leaves: object) -> Stream:
-    config = Config().replace(maximum=MAXIMUM, operands="uniform", outcomes="weights", weights_file=name, **leaves)
+    config = Config().derive(maximum=MAXIMUM, operands="uniform", outcomes="weights", weights_file=name, **leaves)
     return Stream.of(config, Problem.of(config))
 
 
@@ -125,7 +125,7 @@ def test_a_run_is_what_its_weights_are(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="weights_file .it holds something else"):
         train(config.replace(weights_file=other, max_epochs=3), run.path)
     with pytest.raises(UserError, match="another configuration: outcomes"):
-        train(config.replace(outcomes="uniform", max_epochs=3), run.path)
+        train(config.derive(outcomes="uniform", max_epochs=3), run.path)
     weights_of(moved, {1: 1.0})
     with pytest.raises(UserError, match="has changed since"):
         load_run(run.path).stream  # noqa: B018

@@ -99,13 +99,13 @@ def config_from(args: argparse.Namespace, start: Config | None = None) -> Config
         leaves["init_from"] = str(run_path(str(leaves["init_from"])))
     start = start or preset(getattr(args, "preset", None) or "fast")
     if getattr(args, "config_file", None) is None:
-        return start.overlay(with_limits(leaves))
+        return start.derive(with_limits(leaves))
     from_file = with_limits(read_config_file(args.config_file))
     task = from_file.get("task")
     if isinstance(task, str) and "task" not in leaves:
         require_trusted(task, args.config_file)
     try:
-        return start.overlay(from_file, with_limits(leaves))
+        return start.derive(from_file, with_limits(leaves))
     except UserError as error:
         if is_valid(start, from_file):
             raise
@@ -114,7 +114,7 @@ def config_from(args: argparse.Namespace, start: Config | None = None) -> Config
 
 def is_valid(start: Config, leaves: Settings) -> bool:
     try:
-        start.overlay(leaves)
+        start.derive(leaves)
     except UserError:
         return False
     return True

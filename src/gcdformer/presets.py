@@ -16,93 +16,93 @@ from gcdformer.errors import UserError, did_you_mean
 def fast() -> Config:
     """A small model, Muon at a high learning rate, weight decay, a base of many primes, a focus on the next six that
     it lacks: minutes on two CPU cores."""
-    return Config().replace(base=1260, operands="log-uniform", outcomes="inverse-sqrt", final_alpha=1.0,
-                            focus="11,13,17,19,23,29", focus_share=0.35, layers=1, dim=64, heads=4,
-                            optimizer="muon", lr=1e-3, weight_decay=0.2, schedule="cosine", warmup=500, batch_size=256,
-                            max_minutes=15)
+    return Config().derive(base=1260, operands="log-uniform", outcomes="inverse-sqrt", final_alpha=1.0,
+                           focus="11,13,17,19,23,29", focus_share=0.35, layers=1, dim=64, heads=4,
+                           optimizer="muon", lr=1e-3, weight_decay=0.2, schedule="cosine", warmup=500, batch_size=256,
+                           max_minutes=15)
 
 
 def hour() -> Config:
     """`fast` with 96 dimensions and a longer list in focus: most of the 100 GCD in an hour."""
-    return fast().replace(focus="11,13,17,19,23,29,31,37,41,43,47,53,81,27,49,32", focus_share=0.5,
-                          dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
+    return fast().derive(focus="11,13,17,19,23,29,31,37,41,43,47,53,81,27,49,32", focus_share=0.5,
+                         dim=96, lr=1.5e-3, epoch_size=600_000, max_minutes=60)
 
 
 def grok() -> Config:
     """`fast` with uniform operands and natural outcomes in base 2401 = 7^4, a quarter of the examples from 50,000 that come
     again and again: 2, which no digit shows, is learned all at once, after minutes of nothing."""
-    return fast().replace(base=2401, operands="uniform", outcomes="natural", repeat_share=0.25, repeat_size=50_000)
+    return fast().derive(base=2401, operands="uniform", outcomes="natural", repeat_share=0.25, repeat_size=50_000)
 
 
 def demo() -> Config:
     """`fast` in five minutes, with short epochs: the sieve grows from the first minute to the last."""
-    return fast().replace(epoch_size=100_000, test_size=20_000, max_minutes=5)
+    return fast().derive(epoch_size=100_000, test_size=20_000, max_minutes=5)
 
 
 def paper() -> Config:
     """Uniform operands, natural outcomes; 4+4 layers, 512 dimensions, 8 heads, Adam at 1e-5, batches of 256."""
-    return Config().replace(base=10, operands="uniform", outcomes="natural", layers=4, dim=512, heads=8, positions=4096,
-                            lr=1e-5, schedule="constant", warmup=0, batch_size=256, fresh_tests=True)
+    return Config().derive(base=10, operands="uniform", outcomes="natural", layers=4, dim=512, heads=8, positions=4096,
+                           lr=1e-5, schedule="constant", warmup=0, batch_size=256, fresh_tests=True)
 
 
 def paper_mixture() -> Config:
     """5 % of uniform outcomes among natural ones."""
-    return paper().replace(outcomes="mixture", mixture_share=0.05)
+    return paper().derive(outcomes="mixture", mixture_share=0.05)
 
 
 def paper_inverse() -> Config:
     """Log-uniform outcomes, uniform operands."""
-    return paper().replace(outcomes="log-uniform")
+    return paper().derive(outcomes="log-uniform")
 
 
 def paper_benford() -> Config:
     """Log-uniform operands, natural outcomes."""
-    return paper().replace(base=1000, operands="log-uniform")
+    return paper().derive(base=1000, operands="log-uniform")
 
 
 def paper_benford_inverse() -> Config:
     """Log-uniform operands and outcomes: the paper's best explainable models."""
-    return paper_benford().replace(outcomes="log-uniform")
+    return paper_benford().derive(outcomes="log-uniform")
 
 
 def paper_benford_inverse_200() -> Config:
     """The same with GCD up to 200."""
-    return paper_benford_inverse().replace(max_gcd=200)
+    return paper_benford_inverse().derive(max_gcd=200)
 
 
 def paper_benford_sqrt() -> Config:
     """Log-uniform operands, outcomes with P(k) ~ 1/sqrt(k)."""
-    return paper_benford().replace(outcomes="inverse-sqrt")
+    return paper_benford().derive(outcomes="inverse-sqrt")
 
 
 def paper_benford_1_5() -> Config:
     """Log-uniform operands, outcomes with P(k) ~ k^-1.5."""
-    return paper_benford().replace(outcomes="inverse-1.5")
+    return paper_benford().derive(outcomes="inverse-1.5")
 
 
 def paper_uniform() -> Config:
     """Uniform operands and uniform outcomes: classes whose members change."""
-    return paper().replace(outcomes="uniform")
+    return paper().derive(outcomes="uniform")
 
 
 def paper_batch64() -> Config:
     """Batches of 64, log-uniform operands."""
-    return paper_benford().replace(batch_size=64)
+    return paper_benford().derive(batch_size=64)
 
 
 def paper_lstm() -> Config:
     """LSTM of four layers and 1024 dimensions."""
-    return paper().replace(family="lstm", hidden_dim=1024)
+    return paper().derive(family="lstm", hidden_dim=1024)
 
 
 def paper_gru() -> Config:
     """GRU of four layers and 1024 dimensions."""
-    return paper().replace(family="gru", hidden_dim=1024)
+    return paper().derive(family="gru", hidden_dim=1024)
 
 
 def paper_rational() -> Config:
     """The tasks on fractions: Adam at 1e-4, inverse square root, 10,000 steps of warm-up."""
-    return paper().replace(task="comparison", maximum=100_000, lr=1e-4, schedule="inverse-sqrt", warmup=10_000)
+    return paper().derive(task="comparison", maximum=100_000, lr=1e-4, schedule="inverse-sqrt", warmup=10_000)
 
 
 PRESETS: dict[str, Callable[[], Config]] = {
@@ -155,12 +155,12 @@ def repeat_command(config: Config, name: str) -> str:
 
 
 def changes_from(start: Config, config: Config) -> dict[str, Any] | None:
-    """The leaves to give so that `start.replace` makes `config`, which drops by itself what no longer has a meaning; None if
+    """The leaves to give so that `start.derive` makes `config`, which drops by itself what no longer has a meaning; None if
     it still has something that `config` leaves out."""
     changes: dict[str, Any] = {}
     while True:
         try:
-            made = start.replace(**changes)
+            made = start.derive(**changes)
         except UserError:
             return None
         told = [leaf for leaf in config_leaves() if leaf.section != "machine" or leaf.name == "threads"]

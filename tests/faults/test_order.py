@@ -20,7 +20,7 @@ EXAMPLES = 100_000
 
 
 def stream() -> Stream:
-    config = Config().replace(outcomes="log-uniform", seed=5)
+    config = Config().derive(outcomes="log-uniform", seed=5)
     return Stream.of(config, Problem.of(config))
 
 
@@ -134,7 +134,7 @@ def test_every_changed_field_is_refused_or_means_something(tmp_path: Path, figur
             assert agreed_config(folder, changed, {}) == changed, leaf.name
             accepted += 1
             continue
-        changed = config.replace(**other_value(leaf, config))
+        changed = config.derive(**other_value(leaf, config))
         assert changed != config, leaf.name
         with pytest.raises(UserError, match=rf"another configuration: .*\b{leaf.name} \("):
             agreed_config(folder, changed, {f"{leaf.name}_sha256": "0"} if leaf.name in FILE_FIELDS else {})

@@ -14,8 +14,8 @@ from gcdformer.presets import fast
 if TYPE_CHECKING:
     from gcdformer.report.throughput import Curves
 
-DEFAULTS = fast().replace(base=1000, operands="uniform", outcomes="natural", optimizer="adam", schedule="constant",
-                          warmup=20)
+DEFAULTS = fast().derive(base=1000, operands="uniform", outcomes="natural", optimizer="adam", schedule="constant",
+                         warmup=20)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

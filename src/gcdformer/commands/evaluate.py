@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.test_size is not None:
         config = config.replace(test_size=args.test_size)
     if args.test_file is not None:
-        config = config.replace(test_file=args.test_file)
+        config = config.derive(test_file=args.test_file)
     if config.evaluation.test_file is not None:
         with progress(f"reading {config.evaluation.test_file}", quiet=args.quiet) as advance:
             read_examples(config.evaluation.test_file, run.problem, "test_file", advance)

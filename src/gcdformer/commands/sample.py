@@ -20,7 +20,7 @@ OF_QUESTIONS = {"maximum", "operands", "seed"}
 """The settings that questions for a language model depend on."""
 COUNT, PAIRS_PER_GCD = 1000, 30
 
-DEFAULTS = Config().replace(operands="uniform", outcomes="natural")
+DEFAULTS = Config().derive(operands="uniform", outcomes="natural")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

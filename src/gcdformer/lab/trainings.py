@@ -69,7 +69,7 @@ class Trainings:
     def start(self, order: TrainingOrder) -> dict[str, Any]:
         if order.outcomes == "power":
             raise UserError("outcomes: 'power' needs an exponent and is for the command line")
-        demo().replace(base=order.base, operands=order.operands, outcomes=order.outcomes)
+        demo().derive(base=order.base, operands=order.operands, outcomes=order.outcomes)
         with self._lock:
             if sum(one.process.poll() is None for one in self._found.values()) >= AT_ONCE:
                 raise Busy("training: one is running already; stop it first")

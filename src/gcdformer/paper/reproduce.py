@@ -66,7 +66,7 @@ def make_trials(experiments: Iterable[Experiment], recipe: Recipe, seeds: Iterab
     for seed in seeds:
         for one in experiments:
             changed = {name: value for name, value in recipe.changed.items() if name != "batch_size" or not one.batch_size}
-            config = one.config(recipe.preset, seed).replace(**changed, threads=ONE_THREAD.cpus)
+            config = one.config(recipe.preset, seed).derive(**changed, threads=ONE_THREAD.cpus)
             trial = Trial(f"{one.name}_seed-{seed}", with_budget(config, budget_of(one, recipe, table)), ONE_THREAD)
             trials.setdefault(trial.digest, trial)
     return list(trials.values())

@@ -93,8 +93,8 @@ class Experiment:
             leaves |= {"repeat_share": self.two_set[0], "repeat_size": self.two_set[1]}
         if self.batch_size:
             leaves["batch_size"] = self.batch_size
-        return start.replace(task=self.task, base=self.base, maximum=self.maximum, operands=self.operands,
-                             outcomes=self.outcomes, max_gcd=self.max_gcd, seed=seed, **leaves)
+        return start.derive(task=self.task, base=self.base, maximum=self.maximum, operands=self.operands,
+                            outcomes=self.outcomes, max_gcd=self.max_gcd, seed=seed, **leaves)
 
     @property
     def natural(self) -> Experiment:

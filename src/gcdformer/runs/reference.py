@@ -163,7 +163,7 @@ def to_config(reference: Reference, test_size: int) -> Config:
                        positions=4096 if positions is None else len(positions))
     else:
         leaves["hidden_dim"] = whole(reference, "lstm_hidden_dim", 1, 65_536)
-    return Config().replace(**leaves)
+    return Config().derive(**leaves)
 
 
 def laws_of(reference: Reference) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def expand(sweep: SweepFile, source: str = "sweep") -> list[Trial]:
         name = str(own.pop("preset", sweep.preset))
         settings = {leaf_name(name): value for name, value in sweep.fixed.items()} | own
         try:
-            config = preset(name).replace(**settings, seed=seed, threads=sweep.needs.cpus)
+            config = preset(name).derive(**settings, seed=seed, threads=sweep.needs.cpus)
             config = with_budget(config, sweep.budget)
             Problem.of(config)
         except UserError as error:

@@ -162,7 +162,7 @@ def matrix_multiply(device: torch.device, threads: int, size: int = 2048) -> Cal
 
 def sample_work(config: Config) -> Callable[[], int]:
     """Draw, answer and encode a block of GCD pairs, log-uniform operands and outcomes."""
-    config = config.replace(task="gcd", operands="log-uniform", outcomes="log-uniform")
+    config = config.derive(task="gcd", operands="log-uniform", outcomes="log-uniform")
     problem = Problem.of(config)
     stream, position = Stream.of(config, problem), 0
 

@@ -1,22 +1,14 @@
-"""The schema of a run: one typed, validated, frozen object, and its TOML form.
+"""The sections of a configuration: every field with its type, its bounds and one sentence that is also its `--help`.
 
-Every leaf has one sentence that is also its `--help`. Leaf names are unique, so a flag needs no prefix.
-Unknown or clashing fields are errors that name the fields. This module knows no task, distribution or model; what
-only they can check (does M fit the task, does the task have outcomes) is checked where they are built.
+A section checks what its own fields must agree on. It knows no task, distribution or model; what only they can check (does M
+fit the task, does the task have outcomes) is checked where they are built.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
-import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.fields import FieldInfo
-
-from gcdformer.errors import UserError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 LARGEST_INTEGER = 2**62
 LARGEST_BASE = 20_000
@@ -31,14 +23,14 @@ OutcomeDistribution = Literal[
 ]
 Family = Literal["transformer", "lstm", "gru"]
 FILE_TASK = "file"
-OF_A_DISTRIBUTION: dict[str, Any] = dict.fromkeys((
+OF_A_DISTRIBUTION: dict[str, None] = dict.fromkeys((
     "alpha", "final_alpha", "focus", "focus_share", "mixture_share", "final_mixture_share", "weights_file"))
 """Parameters of an outcome distribution, which another distribution does not take over."""
 SHIFTS = ("final_alpha", "final_mixture_share", "focus")
 """Those that make a distribution change during training."""
-FILE_DISTRIBUTIONS: dict[str, Any] = {"operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_DISTRIBUTION,
-    "budget": None,
-                             "repeat_share": 0.0, "repeat_size": None}
+FILE_DISTRIBUTIONS: dict[str, str | float | None] = {
+    "operands": "uniform", "outcomes": "natural", "max_gcd": None, **OF_A_DISTRIBUTION, "budget": None, "repeat_share": 0.0,
+    "repeat_size": None}
 """What the distributions are set to where examples come from a file."""
 RENAMED = {"engine": "backend"}
 """Leaves that had another name in earlier versions, and that run folders of theirs still have."""
@@ -128,7 +120,7 @@ class DataSection(Section):
         for outcomes, name in (("power", "alpha"), ("weights", "weights_file")):
             if (self.outcomes == outcomes) != (getattr(self, name) is not None):
                 raise ValueError(f"outcomes '{outcomes}' and {name} go together: give both or neither")
-        if self.focus is not None and not all(one.isdecimal() and int(one) > 1 for one in self.focus.split(",")):
+        if self.focus is not None and not all(n.isdecimal() and int(n) > 1 for n in self.focus.split(",")):
             raise ValueError(f"focus takes integers above 1 with commas between, as in 11,13,17, not '{self.focus}'")
         if self.final_alpha is not None and self.outcomes in ("natural", "mixture", "weights"):
             raise ValueError(f"final_alpha needs outcomes with P(k) ~ k^-alpha, not '{self.outcomes}'")
@@ -278,147 +270,3 @@ class MachineSection(Section):
     trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
                           description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
                           "variable WANDB_MODE says otherwise), both with a comma between, or none")
-
-
-class Config(Section):
-    """The full, resolved configuration of a run."""
-
-    task: TaskSection = TaskSection()
-    data: DataSection = DataSection()
-    model: ModelSection = ModelSection()
-    training: TrainingSection = TrainingSection()
-    evaluation: EvaluationSection = EvaluationSection()
-    limits: LimitsSection = LimitsSection()
-    machine: MachineSection = MachineSection()
-
-    @model_validator(mode="after")
-    def sections_agree(self) -> Self:
-        if self.data.max_gcd is not None and self.data.max_gcd > self.task.maximum:
-            raise ValueError(f"max_gcd must be at most max ({self.task.maximum}): {self.data.max_gcd} is not")
-        if self.training.optimizer == "muon" and self.model.family != "transformer":
-            raise ValueError(f"optimizer 'muon' is for family 'transformer', not '{self.model.family}'")
-        for name in SHIFTS:
-            if getattr(self.data, name) is not None and self.training.schedule != "cosine":
-                raise ValueError(f"{name} needs schedule 'cosine', not '{self.training.schedule}': its horizon says when")
-        if (self.task.task == FILE_TASK) != (self.data.data_types is not None):
-            raise ValueError("task 'file' and data_types go together: give both or neither")
-        if self.task.task == FILE_TASK and None in (self.data.train_file, self.evaluation.test_file):
-            raise ValueError("task 'file' needs train_file and test_file: nothing else knows its examples")
-        return self
-
-    @classmethod
-    def parse(cls, tree: Mapping[str, Any]) -> Config:
-        """A configuration from a nested mapping; a `UserError` names the field and what would be right."""
-        try:
-            return cls.model_validate(dict(tree))
-        except ValidationError as error:
-            raise UserError(describe_validation(error)) from None
-
-    def replace(self, **leaves: Any) -> Config:
-        """A copy with some leaves changed: `config.replace(base=30, lr=1e-3)`.
-
-        `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        and Muon with a recurrent family, the outcome distribution with another task than gcd, the parameters of a
-        distribution with another one, all distributions with a train_file, fresh tests with a test_file.
-        """
-        return self.overlay(leaves)
-
-    def overlay(self, *changes: Mapping[str, Any]) -> Config:
-        """A copy with several sets of leaves changed, one after another; only the whole has to be valid."""
-        tree = self.model_dump()
-        where = {leaf.name: leaf.section for leaf in config_leaves()}
-        for leaves in changes:
-            for name, value in with_consequences(leaves).items():
-                if name not in where:
-                    raise UserError(f"unknown field '{name}': the fields are {', '.join(sorted(where))}")
-                tree[where[name]][name] = value
-        return Config.parse(tree)
-
-    def to_toml(self) -> str:
-        return tomli_w.dumps(self.model_dump(exclude_none=True))
-
-    @property
-    def examples_in_words(self) -> str:
-        """Where the training examples come from: a file, or the distributions that they are drawn from."""
-        if self.data.train_file is not None:
-            return f"from {self.data.train_file}"
-        outcomes = f", {self.data.outcomes_in_words} outcomes" if self.task.task == "gcd" else ""
-        return f"{self.data.operands} operands{outcomes}"
-
-    def identity(self) -> dict[str, Any]:
-        """The leaves that make two runs the same, flat."""
-        tree = self.model_dump(exclude={"limits", "machine"})
-        return {name: value for section in tree.values() for name, value in section.items()}
-
-
-def with_consequences(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changed leaves with those that follow from them, as `Config.replace` says."""
-    leaves = dict(changes)
-    for both in ("dim", "heads", "layers"):
-        if both in leaves:
-            value = leaves.pop(both)
-            leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
-    if leaves.get("family") in ("lstm", "gru"):
-        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
-    if leaves.get("task", "gcd") != "gcd":
-        leaves = {"outcomes": "natural", "max_gcd": None} | OF_A_DISTRIBUTION | leaves
-    if leaves.get("train_file") is not None:
-        leaves = FILE_DISTRIBUTIONS | leaves
-    if leaves.get("test_file") is not None:
-        leaves = {"fresh_tests": False} | leaves
-    if "outcomes" in leaves:
-        leaves = OF_A_DISTRIBUTION | leaves
-        if leaves["outcomes"] in ("natural", "weights"):
-            leaves = {"max_gcd": None} | leaves
-    if leaves.get("schedule", "cosine") != "cosine":
-        leaves = {**dict.fromkeys(SHIFTS), "focus_share": None, "horizon": None, "final_lr_share": None} | leaves
-    return leaves
-
-
-class Leaf:
-    """One field of the schema, as the command line sees it."""
-
-    def __init__(self, section: str, name: str, info: FieldInfo) -> None:
-        self.section, self.name, self.info = section, name, info
-        extra = info.json_schema_extra
-        flag = extra.get("flag", name) if isinstance(extra, dict) else name
-        self.flag = "--" + str(flag).replace("_", "-")
-        kinds = [k for k in get_args(info.annotation) if k is not type(None)]
-        optional = type(None) in get_args(info.annotation)
-        self.kind = kinds[0] if optional else info.annotation
-        self.optional = optional
-        self.choices = [k for k in get_args(self.kind) if isinstance(k, str)]
-
-
-@cache
-def config_leaves() -> tuple[Leaf, ...]:
-    """Every leaf of the schema, in order."""
-    leaves = []
-    for section, info in Config.model_fields.items():
-        kind = info.annotation
-        assert isinstance(kind, type) and issubclass(kind, Section)
-        leaves += [Leaf(section, name, leaf) for name, leaf in kind.model_fields.items()]
-    return tuple(leaves)
-
-
-def describe_validation(error: ValidationError) -> str:
-    """The first problem of a validation, in one line."""
-    first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in first["loc"])
-    flags = {f"{leaf.section}.{leaf.name}": leaf.flag for leaf in config_leaves()}
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        return f"unknown field '{path}'"
-    if first["type"] == "value_error":
-        return message
-    field = f"{path} ({flags[path]})" if path in flags else path
-    got = repr(first["input"])
-    return f"{field}: {message[0].lower()}{message[1:]}, got {got if len(got) <= 100 else got[:100] + '…'}"
-
-
-def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """TOML text as a tree; a `UserError` names the source and the place."""
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # beside its own errors: integers too long, brackets too deep
-        raise UserError(f"{source}: not TOML: {error}") from None
