@@ -97,7 +97,7 @@ def settings_page() -> str:
     """Every leaf of the schema, and the presets."""
     fast, paper = preset("fast").model_dump(), preset("paper").model_dump()
     lines = ["# Settings", "", "Made from the schema. Each is a flag of `train`, `demo`, `describe` and `bench`, a field of "
-             "a [`--config` file](habits.md#a-file-of-settings) and of a run's `config.toml`, and a name for "
+             "a [`--config` file](cli.md#a-file-of-settings) and of a run's `config.toml`, and a name for "
              "`Config.replace` in Python. `--dim`, `--heads` and `--layers` set both sides.", ""]
     for section, info in Config.model_fields.items():
         kind: Any = info.annotation

@@ -1,4 +1,4 @@
-"""The commands and the Python of README.md, run as they stand but for smaller budgets."""
+"""The commands of README.md and docs/cli.md, and README's Python, run as they stand but for smaller budgets."""
 
 from __future__ import annotations
 
@@ -17,19 +17,27 @@ from gcdformer.cli import VERBS, main
 pytestmark = pytest.mark.processes
 
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+CLI = (ROOT / "docs" / "cli.md").read_text()
+FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+BLOCKS = FENCE.findall(README)
+LONGEST = 110
+"""Lines of README: what it says beyond them belongs in docs/."""
 SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "32", "--threads", "1", "--max-epochs", "2"]
 BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "32", "--threads", "1"]}
 
 
 def commands() -> list[list[str]]:
-    lines = [line for kind, block in BLOCKS if not kind for line in block.splitlines()]
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gcdformer ")]
+    """The table of README, then the first section of docs/cli.md, line by line."""
+    examples = CLI.partition("## Presets and tasks")[0]
+    lines = [line for kind, block in FENCE.findall(examples) if not kind for line in block.splitlines()]
+    table = re.findall(r"^\|.*\| `(gcdformer [^`]+)` \|$", README, re.MULTILINE)
+    assert len(lines) > 15 and len(table) > 15
+    return [shlex.split(line, comments=True)[1:] for line in table + lines]
 
 
 def write_small_sweep(path: Path) -> None:
-    """The sweep file of the README, with a smaller budget."""
-    text = next(block for kind, block in BLOCKS if kind == "toml")
+    """The sweep file of docs/cli.md, with a smaller budget."""
+    text = next(block for kind, block in FENCE.findall(CLI) if kind == "toml")
     small = text.replace("max_minutes = 5", "max_epochs = 1").replace(
         "[fixed]\n", "[fixed]\ndim = 32\nepoch_size = 2000\ntest_size = 200\n").replace("seeds = 2", "seeds = 1")
     assert small.count("max_epochs = 1") == small.count("dim = 32") == small.count("seeds = 1") == 1
@@ -39,6 +47,7 @@ def write_small_sweep(path: Path) -> None:
 def test_readme_opens_with_the_two_commands() -> None:
     first = BLOCKS[0][1]
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+    assert len(README.splitlines()) <= LONGEST
     for target in ("demo", "test"):
         result = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
@@ -48,12 +57,15 @@ def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     """In this process, as loading torch for each of them would take most of the time."""
     monkeypatch.chdir(tmp_path)
     write_small_sweep(tmp_path / "bases.toml")
-    found = commands()
+    (tmp_path / "answers.csv").write_text("a,b,prediction\n12,18,6\n")
+    shown = commands()
     assert main(["demo", *SMALL]) == 0
-    assert {words[0] for words in found} >= set(VERBS) - {"demo", "import-reference"}
-    for words in found:
+    assert {words[0] for words in shown} >= set(VERBS) - {"demo", "import-reference"}
+    for words in shown:
         serving = words[0] == "lab" and "--export" not in words
-        code = main([*words, *(["--export", "demo-page"] if serving else BUDGET.get(words[0], []))])
+        resuming = words[:2] == ["train", "--out"] and "--base" not in words  # with the budget that the run has
+        budget = [] if resuming else BUDGET.get(words[0], [])
+        code = main([*words, *(["--export", "demo-page"] if serving else budget)])
         out, err = capsys.readouterr()
         assert code == 0, (words, err)
         assert out or "--out" in words
@@ -80,11 +92,22 @@ def test_python_runs(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_the_transcript_is_what_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line by line; after a line `…` the rest is left out."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
+    session, = (block for kind, block in BLOCKS if kind == "console")
+    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        assert main(shlex.split(command)[1:]) == 0
+        printed = capsys.readouterr().out
+        whole, cut, _ = shown.partition("…\n")
+        assert whole.count("\n") >= 3 and (printed.startswith(whole) if cut else printed == whole), printed
+
+
 def test_files_it_names_are_there() -> None:
-    for name in re.findall(r"\]\(([^)#:]+)\)", README):
+    for name in re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#:\"]+)[)\"]", README):
         assert (ROOT / name).exists(), name
-    folders = re.findall(r"^\| `(\w+)/`", README, re.MULTILINE)
-    assert all((ROOT / "src" / "gcdformer" / folder).is_dir() for folder in folders) and len(folders) >= 7
     assert shutil.which("make")
 
 
