@@ -63,8 +63,8 @@ def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert {words[0] for words in shown} >= set(VERBS) - {"demo", "import-reference"}
     for words in shown:
         serving = words[0] == "lab" and "--export" not in words
-        resuming = words[:2] == ["train", "--out"] and "--base" not in words  # with the budget that the run has
-        budget = [] if resuming else BUDGET.get(words[0], [])
+        resuming = words[:2] == ["train", "--out"] and "--base" not in words
+        budget = ["--max-epochs", "3"] if resuming else BUDGET.get(words[0], [])
         code = main([*words, *(["--export", "demo-page"] if serving else budget)])
         out, err = capsys.readouterr()
         assert code == 0, (words, err)
