@@ -1,0 +1,28 @@
+"""Draws the picture of README from a bundled run: `python scripts/readme_picture.py` writes docs/assets/sieve-*.svg.
+
+Which k the model answers correctly, epoch by epoch, with light and with dark ink; README shows the one that fits its reader.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gcdformer import Run
+from gcdformer.display import figures
+from gcdformer.lab.catalogue import EXAMPLES
+
+ASSETS = Path(__file__).parent.parent / "docs" / "assets"
+INKS = {"light": ("#222222", "#666666"), "dark": ("#e6e6e6", "#9a9a9a")}
+
+
+def main() -> None:
+    run = Run(EXAMPLES["example-grokking"].path)
+    drawing = figures.to_svg(figures.raster(run.metrics), "Which k are correct at each epoch: 3 and its products appear at 21")
+    for name, (ink, soft) in INKS.items():
+        text = drawing.replace("var(--ink)", ink).replace("var(--soft)", soft)
+        lines = [line.rstrip() for line in text.splitlines()]
+        (ASSETS / f"sieve-{name}.svg").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
