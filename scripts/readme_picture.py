@@ -17,7 +17,7 @@ INKS = {"light": ("#222222", "#666666"), "dark": ("#e6e6e6", "#9a9a9a")}
 
 def main() -> None:
     run = Run(EXAMPLES["example-grokking"].path)
-    drawing = figures.to_svg(figures.raster(run.metrics), "Which k are correct at each epoch: 3 and its products appear at 21")
+    drawing = figures.to_svg(figures.raster(run.metrics), "Which k are correct at each epoch")
     for name, (ink, soft) in INKS.items():
         text = drawing.replace("var(--ink)", ink).replace("var(--soft)", soft)
         lines = [line.rstrip() for line in text.splitlines()]
