@@ -17,7 +17,7 @@ import pytest
 from conftest import tiny_config
 from gcdformer import Run, UserError, train
 from gcdformer.cli import main
-from gcdformer.display.figures import CORRECT, grid_picture
+from gcdformer.display.figures import CELL_COLOURS, grid_picture
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training import trackers
 from gcdformer.training.tracker_kinds import KINDS, SCALARS, Tracker
@@ -128,7 +128,7 @@ def test_the_picture_shows_what_is_known(trained: Run) -> None:
     scores = trained.scores()
     picture = grid_picture(scores)
     assert picture.dtype == np.uint8 and picture.shape[2] == 3
-    green = tuple(int(CORRECT[i:i + 2], 16) for i in (1, 3, 5))
+    green = tuple(int(CELL_COLOURS["correct"][0][i:i + 2], 16) for i in (1, 3, 5))
     share = float((picture == green).all(-1).mean())
     assert scores.correct and abs(share - len(scores.correct) / 100) < 0.5 * len(scores.correct) / 100
     assert (picture == grid_picture(scores)).all()

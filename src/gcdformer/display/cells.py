@@ -1,11 +1,15 @@
-"""The grid of f(k), before it is drawn: what each k shows and what kind it is. Terminal, HTML, PNG and lab all ask here."""
+"""The grid of f(k) and the heat map before they are drawn: what each cell shows and what kind it is.
+
+Terminal, HTML, figures and lab all take their cells from here; nothing here knows how a cell is drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
 
-from gcdformer.evaluation import Scores
+from gcdformer.config import TESTED_GCDS
+from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import mode, readable
 
@@ -51,3 +55,15 @@ def score_cells(scores: Scores) -> list[Cell]:
     hesitating = {k for k, score in scores.by_gcd.items() if score.frequency < scores.threshold}
     return [Cell(k, scores.by_gcd[k].prediction, cell_kind(k, correct=correct, learning=learning, hesitating=hesitating))
             if k in scores.by_gcd else Cell(k, None, "untested") for k in range(1, max(scores.by_gcd, default=0) + 1)]
+
+
+def heat_cells(table: PredictionTable) -> list[tuple[int, int, float]]:
+    """(true k, predicted, share) for k up to 100; predictions above 100 and unreadable ones are counted as 101."""
+    counts: dict[tuple[int, int], int] = {}
+    totals: dict[int, int] = {}
+    for k, value, count in zip(table.gcd.tolist(), table.prediction.tolist(), table.count.tolist(), strict=True):
+        if k <= TESTED_GCDS:
+            place = value if 1 <= value <= TESTED_GCDS else TESTED_GCDS + 1
+            counts[k, place] = counts.get((k, place), 0) + count
+            totals[k] = totals.get(k, 0) + count
+    return [(k, value, round(count / totals[k], 4)) for (k, value), count in sorted(counts.items())]

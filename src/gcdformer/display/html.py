@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from gcdformer.config import LEAST_PAIRS
 from gcdformer.display.cells import explanation_cells
+from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
-    known_sets,
+    known_parts,
     numbers,
     rule_mark,
     rule_words,
     shown_value,
+    timeline_sentences,
     unreadable_text,
 )
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.timeline import Timeline
 
 MOST_ROWS = 100
 MOST_OTHERS = 4
@@ -82,16 +84,12 @@ def rule_item(says: str, rule: Rule) -> str:
 
 def known(found: Explanation) -> str:
     """D or E: as a product of sets of prime powers if it is one, else every element."""
-    labels = found.labels
-    sets = known_sets(found)
-    if not labels:
-        shown = "empty"
-    elif sets is None:
-        shown = f"{{{numbers(labels)}}}"
-    else:
-        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{numbers(powers)}}}</span>'
-                           for p, powers in sets) or "{1}"
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
+    parts = known_parts(found)
+    shown = parts[0][0]
+    if len(parts) > 1 or parts[0][1]:
+        shown = " × ".join(f'<span class="set{" grokked" if grokked else ""}">{text}</span>' for text, grokked in parts)
+    outlined = any(grokked for _, grokked in parts)
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if outlined else ""
     return f"<b>{found.form.set_name}</b> = {shown}{note}"
 
 
@@ -135,8 +133,12 @@ def sentence(text: str) -> str:
 
 def framed(body: str) -> str:
     """The piece with its style, which touches nothing else on the page."""
-    style = (files("gcdformer.display") / "notebook.css").read_text(encoding="utf-8")
-    return f'<div class="gcdformer"><style>{style}</style>{body}</div>'
+    return f'<div class="gcdformer"><style>{piece_style()}</style>{body}</div>'
+
+
+def timeline_section(history: Timeline) -> str:
+    rows = "".join(f"<li>{escape(text)}</li>" for _, text, _ in timeline_sentences(history))
+    return f'<section><h2>How it was learned</h2><ol class="events">{rows}</ol></section>'
 
 
 def shown(prediction: int) -> str:
@@ -194,4 +196,5 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f'<polyline class="{kind}" points="{points}"/>'
                      f'<text x="{x(last) + 6:.0f}" y="{y(ends[name]) + shift:.1f}">{label}</text>')
     title = " and ".join(label for label, _, _ in drawn) + " by epoch"
-    return (f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{"".join(parts)}</svg></figure>')
+    return (f'<figure><svg class="small-curves" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+            f'{"".join(parts)}</svg></figure>')

@@ -1,4 +1,4 @@
-"""What is said of rules, numbers and configurations, for the terminal and the page alike. Plain text, no markup."""
+"""Rules, numbers and configurations in words, for the terminal, pages, the lab and notebooks. Plain text, no markup."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.sieve import components, prime_power, products
+from gcdformer.explanation.timeline import Timeline
 
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
@@ -68,21 +69,49 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
     return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]
 
 
+def known_parts(found: Explanation, most: int | None = None) -> list[tuple[str, bool]]:
+    """D (or E) as the factors of a product, each with whether its prime is grokked; a single one if it is no product."""
+    sets = known_sets(found)
+    if not found.labels:
+        return [("empty", False)]
+    if not sets:
+        return [("{1}" if sets == [] else f"{{{numbers(found.labels, most)}}}", False)]
+    return [(f"{{{numbers(powers, most)}}}", found.base % p != 0) for p, powers in sets]
+
+
+def timeline_sentences(history: Timeline, since: int = 0) -> list[tuple[int, str, bool]]:
+    """(epoch, sentence, whether D changed) for the steps from an epoch on and the periods between them without change."""
+    changes = [(step.epoch, step.sentence(), True) for step in history.steps if step.epoch >= since]
+    periods = [(first, f"epochs {first} to {last}: nothing new", False)
+               for first, last in history.stagnation if last > since]
+    return sorted(changes + periods)
+
+
 def describe_config(config: Config) -> str:
     """What is trained, in a line."""
     task = config.task
     return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
-            f"{model_size(config)} layers, {config.model.decoder_dim} dimensions; seed {config.training.seed}")
+            f"{describe_model(config)}; seed {config.training.seed}")
 
 
 def headline(config: Config) -> str:
     """The same for a narrow place."""
-    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {model_size(config)}, "
-            f"d={config.model.decoder_dim}, seed {config.training.seed}")
+    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {short_model(config)}, "
+            f"seed {config.training.seed}")
 
 
-def model_size(config: Config) -> str:
-    return f"{config.model.family} {config.model.encoder_layers}+{config.model.decoder_layers}"
+def describe_model(config: Config) -> str:
+    """Family, layers and width: `transformer, 4+4 layers, 512 dimensions`."""
+    model = config.model
+    one_depth = model.family != "transformer" and model.encoder_layers == model.decoder_layers
+    layers = model.decoder_layers if one_depth else f"{model.encoder_layers}+{model.decoder_layers}"
+    return f"{model.family}, {layers} layers, {model.hidden_dim or model.decoder_dim} dimensions"
+
+
+def short_model(config: Config) -> str:
+    """`transformer 4+4, d = 512`."""
+    model = config.model
+    return f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}"
 
 
 def clock(seconds: float) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from gcdformer.display import figures
-from gcdformer.display.html import certificate_sections, header
+from gcdformer.display.html import certificate_sections, header, timeline_section
+from gcdformer.display.style import page_style
 from gcdformer.display.words import describe_config
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
@@ -100,13 +100,6 @@ def run_sections(run: Run, checkpoint: str) -> str:
     ])
 
 
-def timeline_section(history: Timeline) -> str:
-    items = [(step.epoch, escape(step.sentence())) for step in history.steps]
-    items += [(first, f"epochs {first} to {last}: nothing new") for first, last in history.stagnation]
-    rows = "".join(f"<li>{text}</li>" for _, text in sorted(items))
-    return f"<section><h2>How it was learned</h2><ol class=\"events\">{rows}</ol></section>"
-
-
 def comparison_section(runs: list[Run]) -> str:
     plot = figure_section("Learning curves", figures.curves({name: run.metrics for name, run in named(runs).items()}))
     histories = {name: timeline(run.metrics) for name, run in named(runs).items() if has_gcd(run)}
@@ -141,9 +134,8 @@ def write_page(path: Path, title: str, body: str) -> None:
     """Write the page; the folder must be there."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"{path}: cannot be written; name a file in an existing folder")
-    style = (files("gcdformer.display") / "style.css").read_text(encoding="utf-8")
     path.write_text(f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{escape(title)} · gcdformer</title><style>{style}</style></head>
-<body><main>{body}</main><footer>gcdformer {__version__}</footer></body></html>
+<meta name="color-scheme" content="light dark"><title>{escape(title)} · gcdformer</title><style>{page_style()}</style></head>
+<body class="gcdformer page"><main>{body}</main><footer>gcdformer {__version__}</footer></body></html>
 """, encoding="utf-8")
