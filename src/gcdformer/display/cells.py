@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import Literal
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import mode, readable
+
+Kind = Literal["correct", "learning", "broken", "hesitating", "rule", "untested"]
+"""What a cell is, and so its colour."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Cell:
 
     k: int
     prediction: int | None
-    kind: str
+    kind: Kind
 
     @property
     def text(self) -> str:
@@ -30,15 +34,14 @@ class Cell:
 
 
 def cell_kind(k: int, *, correct: Container[int], learning: Container[int], broken: Container[int] = (),
-              hesitating: Container[int] = ()) -> str:
+              hesitating: Container[int] = ()) -> Kind:
     """`correct`, `learning`, `broken` (against the rules), `hesitating` (no usual answer), else `rule` (as the rules say).
 
     The first that applies. Without an explanation nothing is known to be broken.
     """
-    for kind, members in (("correct", correct), ("learning", learning), ("broken", broken), ("hesitating", hesitating)):
-        if k in members:
-            return kind
-    return "rule"
+    kinds: dict[Kind, Container[int]] = {"correct": correct, "learning": learning, "broken": broken,
+                                         "hesitating": hesitating}
+    return next((kind for kind, members in kinds.items() if k in members), "rule")
 
 
 def explanation_cells(explanation: Explanation) -> list[Cell]:

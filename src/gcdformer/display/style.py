@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
-COLOURS = files("gcdformer.display") / "colours.css"
+COLOURS = Path(__file__).parent / "colours.css"
 DEFINITION = re.compile(r"--([\w-]+): (?:light-dark\((#\w+), (#\w+)\)|var\(--([\w-]+)\));")
 DARK_NOTEBOOKS = ('body[data-jp-theme-light="false"] .gcdformer', "body.vscode-dark .gcdformer")
 NOT_LIGHT = 'body:not([data-jp-theme-light="true"]):not(.vscode-light) .gcdformer'
@@ -61,5 +61,5 @@ def block(selectors: list[str] | tuple[str, ...], *, dark: bool) -> str:
 
 
 def rules() -> str:
-    text = (files("gcdformer.display") / "style.css").read_text(encoding="utf-8")
+    text = COLOURS.with_name("style.css").read_text(encoding="utf-8")
     return re.sub(r"/\*.*?\*/\s*", "", text, flags=re.DOTALL)

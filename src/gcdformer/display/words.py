@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from gcdformer.config import Config
 from gcdformer.explanation.breaches import NotAllProducts
@@ -13,6 +14,7 @@ from gcdformer.explanation.timeline import Timeline
 
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
+Mark = Literal["yes", "wait", "no", "none"]
 
 
 def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
@@ -20,7 +22,7 @@ def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
     return [(found.form.sentences[name] + status(found, rule), rule) for name, rule in found.rules.items()]
 
 
-def rule_mark(rule: Rule) -> str:
+def rule_mark(rule: Rule) -> Mark:
     """`yes` it holds, `wait` it holds but for k being learned, `no` it has exceptions, `none` it was not judged."""
     if not rule.judged:
         return "none"

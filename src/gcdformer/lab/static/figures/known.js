@@ -1,5 +1,5 @@
 // Which of the k = 1..100 a run knows at an evaluation: a ten by ten grid the size of a stamp, to be set beside others. What
-// is correct is in the run's metrics; what is being learned is said by the explanation of that epoch, as on the run's page.
+// is correct is in the run's metrics and drawn at once; the kind of every cell comes with the explanation of that epoch.
 
 import { Epochs } from "../api.js";
 import { h, millions, s } from "../dom.js";
@@ -29,13 +29,11 @@ export class Known {
     this.index = index;
     const { epoch, examples } = this.run.columns;
     const details = index < 0 ? null : this.epochs.now(epoch[index]);
-    const known = new Set(this.run.D[index] ?? []);
-    const learning = new Set(details?.being_learned ?? []);
-    this.cells.forEach((cell, place) =>
-      cell.setAttribute("class", known.has(place + 1) ? "correct" : learning.has(place + 1) ? "learning" : ""),
-    );
-    this.count.textContent = index < 0 ? "nothing evaluated yet" : `${known.size} after ${millions(examples[index])}`;
-    this.svg.setAttribute("aria-label", `${this.run.name}: correct are ${[...known].join(", ") || "none"}`);
+    const known = this.run.D[index] ?? [];
+    const kinds = new Map(details ? details.f.map(({ k, kind }) => [k, kind]) : known.map((k) => [k, "correct"]));
+    this.cells.forEach((cell, place) => cell.setAttribute("class", kinds.get(place + 1) ?? ""));
+    this.count.textContent = index < 0 ? "nothing evaluated yet" : `${known.length} after ${millions(examples[index])}`;
+    this.svg.setAttribute("aria-label", `${this.run.name}: correct are ${known.join(", ") || "none"}`);
     if (index >= 0 && !details) this.load(epoch[index]);
   }
 

@@ -1,6 +1,6 @@
-"""Asking a run's model: tokens, the distribution at each step, the prediction, the truth, and the reason.
+"""Asks a run's model: tokens, the distribution at each step, the prediction, the truth, and the reason.
 
-A few models and explanations are kept in memory. Torch is imported by `warm_up`, or at a question that comes before it.
+A few models and explanations are cached. Torch is imported by `warm_up`, or at a question that comes before it.
 """
 
 from __future__ import annotations
@@ -8,18 +8,19 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from gcdformer.display.reasons import reason
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable
-from gcdformer.lab.cache import Cache
-from gcdformer.lab.catalogue import Catalogue, Entry, stamp
-from gcdformer.lab.damage import reading
-from gcdformer.lab.views import epochs_with_weights, explain_epoch
+from gcdformer.lab.cache import Cache, stamp
+from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.schema import doc
+from gcdformer.lab.views import epochs_with_weights, explain_epoch, require_gcd
 from gcdformer.numbers.encoding import BEGIN, END, Vocabulary
 from gcdformer.numbers.theory import totient_sums
 from gcdformer.runs.folder import RunFolder
@@ -31,10 +32,56 @@ if TYPE_CHECKING:
     from gcdformer.evaluation.predictor import Predictor
 
 SHOWN_TOKENS = 8
-KEPT_MODELS = 6
-KEPT_EXPLANATIONS = 64
+NOT_A_GCD = "ask: only models of task 'gcd' can be asked here, not '{task}'"
+CACHED_MODELS = 6
+CACHED_EXPLANATIONS = 64
 MOST_ATTENTION = 64
 """Heads, over all layers, of which attention is sent."""
+Pattern = list[list[list[list[float]]]]
+"""Attention by layer, head, query and key."""
+
+
+class Likely(TypedDict):
+    word: str
+    p: float
+
+
+class DecoderStep(TypedDict):
+    chosen: str
+    likely: Annotated[list[Likely], doc("the likeliest tokens, best first")]
+
+
+class AttentionView(TypedDict):
+    encoder: Pattern
+    decoder: Pattern
+    cross: Pattern
+
+
+class Asked(TypedDict):
+    """A question to a model, and all that is shown of its answer."""
+
+    run: str
+    epoch: int
+    a: int
+    b: int
+    base: int
+    prediction: int | None
+    truth: int
+    right: bool
+    rule: int | None
+    reason: str
+    input: list[str]
+    output: list[str]
+    value_of: str | None
+    steps: list[DecoderStep]
+    attention: Annotated[AttentionView | None, doc("null for recurrent models")]
+
+
+class Surprise(TypedDict):
+    epoch: int
+    a: int | None
+    b: int | None
+    known: Annotated[int, doc("how many such pairs are known")]
 
 
 class Asker:
@@ -42,8 +89,8 @@ class Asker:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._models: Cache[Predictor] = Cache(KEPT_MODELS)
-        self._explanations: Cache[Explanation] = Cache(KEPT_EXPLANATIONS)
+        self._models: Cache[Predictor] = Cache(CACHED_MODELS)
+        self._explanations: Cache[Explanation] = Cache(CACHED_EXPLANATIONS)
 
     def warm_up(self, run: str) -> None:
         """Load what the first question to this run needs, by asking one. One thread: the cores belong to training."""
@@ -54,9 +101,9 @@ class Asker:
         with suppress(UserError):  # a run that cannot be asked says so to whoever asks it
             self.ask(self.catalogue.find(run), 1, 1, None)
 
-    def ask(self, entry: Entry, a: int, b: int, epoch: int | None) -> dict[str, Any]:
+    def ask(self, entry: Entry, a: int, b: int, epoch: int | None) -> Asked:
         """Everything the page shows of one question; the newest epoch with weights if none is named."""
-        self.require_gcd(entry)
+        require_gcd(self.catalogue, entry, NOT_A_GCD)
         chosen = self.epoch_with_weights(entry, epoch)
         predictor = self.predictor(entry, chosen)
         problem = predictor.problem
@@ -85,21 +132,15 @@ class Asker:
                 "cross": pattern_view(patterns.cross)},
         }
 
-    def surprise(self, entry: Entry, epoch: int | None) -> dict[str, Any]:
+    def surprise(self, entry: Entry, epoch: int | None) -> Surprise:
         """A pair on which the model disagrees with its rules, from the test sets of that epoch; nulls if none is known."""
-        self.require_gcd(entry)
+        require_gcd(self.catalogue, entry, NOT_A_GCD)
         chosen = self.epoch_with_weights(entry, epoch)
         known = self.explanation(entry, chosen).counterexamples
         if not known:
             return {"epoch": chosen, "a": None, "b": None, "known": 0}
         example = random.choice(known)
         return {"epoch": chosen, "a": example.a, "b": example.b, "known": len(known)}
-
-    def require_gcd(self, entry: Entry) -> None:
-        with reading(entry.path):
-            task = self.catalogue.config(entry).task.task
-        if task != "gcd":
-            raise UserError(f"ask: only models of task 'gcd' can be asked here, not '{task}'")
 
     def epoch_with_weights(self, entry: Entry, epoch: int | None) -> int:
         with reading(entry.path):
@@ -132,15 +173,14 @@ def places(tokens: list[int], base: int) -> str | None:
     return " + ".join(f"{d} × {base**e}" if e else str(d) for d, e in zip(digits, powers, strict=True))
 
 
-def step_view(vocabulary: Vocabulary, token: int, distribution: Tensor) -> dict[str, Any]:
+def step_view(vocabulary: Vocabulary, token: int, distribution: Tensor) -> DecoderStep:
     """The token chosen, and the likeliest ones with their probabilities."""
     best = distribution.topk(min(SHOWN_TOKENS, len(distribution)))
-    likely = [{"word": vocabulary.word(int(index)), "p": round(float(p), 5)}
+    likely: list[Likely] = [{"word": vocabulary.word(int(index)), "p": round(float(p), 5)}
               for p, index in zip(best.values, best.indices, strict=True)]
     return {"chosen": vocabulary.word(token), "likely": likely}
 
 
-def pattern_view(layers: list[Tensor]) -> list[list[list[list[float]]]]:
-    """[layer][head][query][key]."""
+def pattern_view(layers: list[Tensor]) -> Pattern:
     heads = MOST_ATTENTION // max(len(layers), 1) or 1
     return [[[[round(float(x), 4) for x in row] for row in head] for head in layer[:heads].tolist()] for layer in layers]
