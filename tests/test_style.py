@@ -27,7 +27,7 @@ def test_no_colour_stands_anywhere_else(path: Path) -> None:
 def test_every_colour_that_is_used_is_there() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
     used = set(re.findall(r"var\(--([\w-]+)[,)]", text)) | set(re.findall(r"colour\(\"(?:--)?([\w-]+)\"", text))
-    own = set(re.findall(r"--([\w-]+):", text)) | set(re.findall(r"\"--([\w-]+)\":", text))
+    own = set(re.findall(r"--([\w-]+):", text)) | set(re.findall(r"\"--([\w-]+)\"[:,]", text))
     assert "accent" in used and used - own <= set(colours())
     assert len(re.findall(r"^  --", (PACKAGE / "display" / "colours.css").read_text(), re.MULTILINE)) == len(colours())
 
