@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import ListedColormap
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
@@ -98,24 +98,36 @@ def mark_events(axis: Axes, events: Timeline) -> None:
 def raster(lines: Lines) -> Figure:
     """D over time: a row for each k, a column for each epoch; dark where k is correct, light where it is being learned."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
-        epochs = [line["epoch"] for line in lines]
-        picture = np.zeros((100, len(lines)))
+        kinds = ("power", "correct, a prime power"), ("known", "correct"), ("learning", "being learned")
+        picture = np.zeros((100, len(lines)), dtype=int)
         for column, line in enumerate(lines):
             for k in line.get("being_learned", []):
-                picture[k - 1, column] = 1
+                picture[k - 1, column] = 3
             for k in line["D"]:
-                picture[k - 1, column] = 3 if prime_power(k) else 2
+                picture[k - 1, column] = 1 if prime_power(k) else 2
         figure = Figure(figsize=(8.6, 5.2), layout="constrained")
         axis = figure.subplots()
-        colours = ListedColormap(["none", *(colour(f"history-{name}") for name in ("learning", "known", "power"))])
-        axis.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, vmin=0, vmax=3,
-                    extent=(epochs[0] - 0.5, epochs[-1] + 0.5, 0.5, 100.5))
+        first = lines[0]["epoch"] - 0.5
+        for value, (name, label) in enumerate(kinds, 1):
+            bars = [bar(first + start, first + end, k) for k, row in enumerate(picture, 1)
+                    for start, end in spans(row == value)]
+            axis.add_collection(PolyCollection(bars, facecolors=colour(f"history-{name}"), linewidths=0, label=label))
+        axis.set_xlim(first, first + len(lines))
+        axis.set_ylim(0.5, 100.5)
         axis.set_xlabel("epoch")
         axis.set_ylabel("k")
-        for value, label in ((3, "correct, a prime power"), (2, "correct"), (1, "being learned")):
-            axis.plot([], [], "s", color=colours(value), label=label)
         figure.legend(loc="outside upper right", ncols=3, fontsize=8)
         return figure
+
+
+def spans(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where a row of flags is true: the first place of each stretch, and the place behind its last."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def bar(left: float, right: float, k: int) -> list[tuple[float, float]]:
+    return [(left, k - 0.5), (right, k - 0.5), (right, k + 0.5), (left, k + 0.5)]
 
 
 def heat_map(table: PredictionTable) -> Figure:

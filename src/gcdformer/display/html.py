@@ -78,8 +78,8 @@ def rule_item(says: str, rule: Rule) -> str:
     if mark != "no":
         return f'<li class="{"yes" if mark == "yes" else "wait"}">{escape(says)}</li>'
     details = "; ".join(escape(breach.text) for breach in rule.exceptions)
-    return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} exceptions'
-            f"</summary>{details}</details></li>")
+    return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} '
+            f"exception{'s' if len(rule.exceptions) > 1 else ''}</summary>{details}</details></li>")
 
 
 def known(found: Explanation) -> str:

@@ -121,7 +121,7 @@ class RunPage {
       h("section", { class: "wide with-events" },
         h("div", { class: "side" },
           h("h2", { text: "How it was learned" }),
-          h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power." }),
+          h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power; in the list an arrow leads from it to what it brought." }),
           historyLegend(run)),
         h("figure", {}, this.history.element),
         parts.events),
