@@ -41,6 +41,6 @@ def test_pages_and_pieces_have_light_and_dark() -> None:
 def test_a_drawing_takes_the_colours_of_its_page_and_can_do_without() -> None:
     light, dark = colours()["series-2"]
     named = with_names(f'<path style="stroke: {light}"/>')
-    assert named == '<path style="stroke: var(--series-2)"/>'
+    assert named == f'<path style="stroke: var(--series-2, {light})"/>'
     assert with_values(named, dark=False) == f'<path style="stroke: {light}"/>'
     assert dark in with_values(named, dark=True)

@@ -117,11 +117,12 @@ class Asker:
         values, is_readable = problem.decode_answers(row)
         prediction = int(values[0, 0]) if is_readable[0] else None
         patterns = attention(predictor.model, inputs, [BEGIN, *decoded.tokens[:-1]])
-        found = self.explanation(entry, chosen)
+        explanation = self.explanation(entry, chosen)
         k = gcd(a, b)
         return {
             "run": entry.id, "epoch": chosen, "a": a, "b": b, "base": problem.base, "prediction": prediction, "truth": k,
-            "right": prediction == k, "rule": readable(found.model.answer(k)), "reason": reason(found, a, b, prediction),
+            "right": prediction == k, "rule": readable(explanation.model.answer(k)),
+            "reason": reason(explanation, a, b, prediction),
             "input": [vocabulary.word(token) for token in inputs],
             "output": [vocabulary.word(token) for token in decoded.tokens],
             "value_of": places(decoded.tokens, problem.base),

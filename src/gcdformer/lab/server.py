@@ -35,15 +35,7 @@ from gcdformer.lab.paper import PAGE
 from gcdformer.lab.paper_types import Paper
 from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs, RunView
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
-from gcdformer.lab.trainings import (
-    CORES,
-    Busy,
-    StartedTraining,
-    TrainingList,
-    TrainingOrder,
-    Trainings,
-    UnknownTraining,
-)
+from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__

@@ -12,16 +12,7 @@ from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
-from gcdformer.lab.schema import (
-    ClassOfK,
-    Columns,
-    EpochDetails,
-    OneK,
-    PrimePower,
-    PrimeRow,
-    RunView,
-    TimelineOfD,
-)
+from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
 from gcdformer.lab.summaries import describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
@@ -43,8 +34,9 @@ def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
         config = catalogue.config(entry)
         lines = RunFolder(entry.path).metrics()
         best, with_gcd = best_line(lines), has_gcd(config, lines)
-        view: RunView = {  # type: ignore[typeddict-item]  # a Description has none of the keys that may be missing
-            "id": entry.id, "name": entry.name, "example": entry.is_example, **describe(config, with_gcd),
+        view: RunView = {
+            "id": entry.id, "name": entry.name, "example": entry.is_example,
+            **describe(config, with_gcd),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
             "has_gcd": with_gcd, "threshold": config.evaluation.threshold,
             "test_size": config.evaluation.test_size, "best_epoch": best["epoch"] if best else None,
             "columns": columns_of(lines),
@@ -100,59 +92,59 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
 
 def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
     """One epoch: f(k) for every k with the values it hesitates between, the heat map's cells, the rules, the certificate."""
-    tables, found = explain_epoch(catalogue, entry, epoch)
+    tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
-        sets = known_sets(found)
+        sets = known_sets(explanation)
         return {
-            "epoch": epoch, "form": found.form.letter, "form_says": found.form.title, "why": found.why,
-            "certified": found.certified, "verdict": found.verdict, "D": found.correct,
-            "being_learned": found.being_learned, "grokked": found.grokked,
-            "E": found.labels if found.form.has_classes else None,
-            "classes": class_views(found) if found.form.has_classes else None,
+            "epoch": epoch, "form": explanation.form.letter, "form_says": explanation.form.title, "why": explanation.why,
+            "certified": explanation.certified, "verdict": explanation.verdict, "D": explanation.correct,
+            "being_learned": explanation.being_learned, "grokked": explanation.grokked,
+            "E": explanation.labels if explanation.form.has_classes else None,
+            "classes": class_views(explanation) if explanation.form.has_classes else None,
             "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
-            "prime_powers": prime_power_view(found),
-            "f": k_views(found),
+            "prime_powers": prime_power_view(explanation),
+            "f": k_views(explanation),
             "cells": heat_cells(tables["stratified"]),
             "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
                        "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
-                      for says, rule in rule_words(found)],
+                      for says, rule in rule_words(explanation)],
             "fidelity": {name: {"value": fidelity.value, "low": fidelity.interval[0], "high": fidelity.interval[1],
-                                "n": fidelity.n} for name, fidelity in found.fidelity.items()},
-            "accuracy": {"measured": found.measured_accuracy, "predicted": found.predicted_accuracy},
+                                "n": fidelity.n} for name, fidelity in explanation.fidelity.items()},
+            "accuracy": {"measured": explanation.measured_accuracy, "predicted": explanation.predicted_accuracy},
             "counterexamples": [{"a": pair.a, "b": pair.b, "gcd": pair.gcd, "prediction": pair.prediction,
-                                 "rule": pair.rule, "set": pair.set} for pair in found.counterexamples[:SHOWN_PAIRS]],
+                                 "rule": pair.rule, "set": pair.set} for pair in explanation.counterexamples[:SHOWN_PAIRS]],
             "examples": example_pairs(tables["stratified"]),
         }
 
 
-def class_views(found: Explanation) -> list[ClassOfK]:
+def class_views(explanation: Explanation) -> list[ClassOfK]:
     return [{"label": group.label, "members": list(group.members), "prediction": readable(group.prediction),
              "share": group.shares[group.prediction], "values": group.values, "entropy": group.entropy}
-            for group in found.classes]
+            for group in explanation.classes]
 
 
-def k_views(found: Explanation) -> list[OneK]:
+def k_views(explanation: Explanation) -> list[OneK]:
     """For every k tested what the model does with its pairs, and what that is called."""
     made: list[OneK] = []
-    for cell in explanation_cells(found):
+    for cell in explanation_cells(explanation):
         if cell.kind != "untested":
-            k, shares = cell.k, list(found.shares[cell.k].items())
+            k, model, shares = cell.k, explanation.model, list(explanation.shares[cell.k].items())
             made.append({"k": k, "kind": cell.kind, "prediction": cell.prediction, "share": shares[0][1],
-                         "rule": readable(found.model.answer(k)), "label": found.model.label(k), "factors": components(k),
+                         "rule": readable(model.answer(k)), "label": model.label(k), "factors": components(k),
                          "values": [(readable(value), share) for value, share in shares[:SHOWN_VALUES]]})
     return made
 
 
-def prime_power_view(found: Explanation) -> list[PrimeRow]:
+def prime_power_view(explanation: Explanation) -> list[PrimeRow]:
     """Every prime power tested, a row for each prime, with the share of its pairs predicted right."""
     rows: dict[int, list[PrimePower]] = {}
-    for cell in explanation_cells(found):
+    for cell in explanation_cells(explanation):
         power = prime_power(cell.k)
         if power and cell.kind != "untested":
             rows.setdefault(power[0], []).append({
-                "value": cell.k, "right": found.shares[cell.k].get(cell.k, 0.0),
+                "value": cell.k, "right": explanation.shares[cell.k].get(cell.k, 0.0),
                 "state": cell.kind if cell.kind in ("correct", "learning") else "unknown"})
-    return [{"prime": p, "divides_base": found.base % p == 0, "powers": powers} for p, powers in sorted(rows.items())]
+    return [{"prime": p, "divides_base": explanation.base % p == 0, "powers": powers} for p, powers in sorted(rows.items())]
 
 
 def example_pairs(table: PredictionTable) -> dict[str, tuple[int, int]]:

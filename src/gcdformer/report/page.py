@@ -53,9 +53,9 @@ def write_figures(folder: Path, runs: list[Run], checkpoint: str = "last") -> li
     return written
 
 
-def write_explanation(path: Path, found: Explanation, what: str, history: Timeline | None) -> None:
+def write_explanation(path: Path, explanation: Explanation, what: str, history: Timeline | None) -> None:
     """The explanation alone, of a run or of anyone's predictions."""
-    parts = [header(what, f"base {found.base}", found, []), certificate_sections(found)]
+    parts = [header(what, f"base {explanation.base}", explanation, []), certificate_sections(explanation)]
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
@@ -82,14 +82,14 @@ def run_sections(run: Run, checkpoint: str) -> str:
         facts.insert(0, ("accuracy", f"{last['accuracy']:.2f} %"))
         parts = [header(run.path.name, about, None, facts), figure_section("Learning curves", figures.curves({"": lines}))]
         return "\n".join([*parts, repeat_section(run)])
-    found = explain_run(run, checkpoint)
+    explanation = explain_run(run, checkpoint)
     history = timeline(lines)
     best = best_line(lines)
     if best is not None and best["epoch"] != last["epoch"]:
         facts.append(("best epoch", f"{best['epoch']} ({best['n_correct']} correct)"))
     return "\n".join([
-        header(run.path.name, about, found, facts),
-        certificate_sections(found),
+        header(run.path.name, about, explanation, facts),
+        certificate_sections(explanation),
         figure_section("Learning curves", figures.curves({"": lines}, history),
                        "Dotted vertical lines mark the epochs at which a prime power was first learned."),
         figure_section("D over time", figures.raster(lines), "A row for each k: when the model knew it."),

@@ -95,10 +95,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", show);
 
 about()
-  .then((found) => {
-    context = found;
+  .then((server) => {
+    context = server;
     document.getElementById("about").textContent =
-      `gcdformer ${found.version}${fromFiles ? ", an exported run" : ` · runs in ${found.folder}`}`;
+      `gcdformer ${server.version}${fromFiles ? ", an exported run" : ` · runs in ${server.folder}`}`;
   })
   .catch(() => null)
   .finally(show);

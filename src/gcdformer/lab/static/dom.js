@@ -51,13 +51,13 @@ export function ago(timestamp) {
 
 // [prime, exponent] of each prime that divides n.
 export function factors(n) {
-  const found = [];
+  const powers = [];
   for (let p = 2, rest = n; rest > 1; p += 1) {
     let exponent = 0;
     for (; rest % p === 0; rest /= p) exponent += 1;
-    if (exponent) found.push([p, exponent]);
+    if (exponent) powers.push([p, exponent]);
   }
-  return found;
+  return powers;
 }
 
 // 24 -> "2³ · 3".

@@ -47,10 +47,10 @@ export function attentionMaps({ input, output, attention }) {
   ];
 }
 // How much each input token is looked at when each output token is chosen: the mean over layers and heads.
-export function meanCross(found) {
-  if (!found.attention) return null;
-  const heads = found.attention.cross.flat();
-  return found.output.map((_, row) =>
-    found.input.map((__, column) => heads.reduce((sum, one) => sum + one[row][column], 0) / heads.length),
+export function meanCross(asked) {
+  if (!asked.attention) return null;
+  const heads = asked.attention.cross.flat();
+  return asked.output.map((_, row) =>
+    asked.input.map((__, column) => heads.reduce((sum, pattern) => sum + pattern[row][column], 0) / heads.length),
   );
 }

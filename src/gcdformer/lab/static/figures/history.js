@@ -53,9 +53,9 @@ export class History {
     this.height = 100 * ROW + 24;
     this.step = (this.width - LEFT - 8) / epochs.length;
     this.picture = h("canvas", {});
-    for (const one of [this.canvas, this.picture]) {
-      one.width = Math.round(this.width * this.ratio);
-      one.height = Math.round(this.height * this.ratio);
+    for (const canvas of [this.canvas, this.picture]) {
+      canvas.width = Math.round(this.width * this.ratio);
+      canvas.height = Math.round(this.height * this.ratio);
     }
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;

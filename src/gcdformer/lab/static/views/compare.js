@@ -3,7 +3,7 @@
 import { oneRun, repeat } from "../api.js";
 import { h, hero, millions, minutes, percent, section, SERIES, swatch, table, whole } from "../dom.js";
 import { Curves } from "../figures/curves.js";
-import { Known } from "../figures/known.js";
+import { Known } from "../figures/grid.js";
 import { link, splitIds } from "../route.js";
 
 const MOST = 8;

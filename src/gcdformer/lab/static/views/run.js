@@ -25,18 +25,18 @@ export async function runView(place, { id, params }, context, signal) {
   const last = run.columns.epoch.length;
   page.chosen = integer(params, "k");
   await page.go(Math.min(Math.max(integer(params, "epoch") ?? last, 1), last), { write: false });
-  follow(id, signal, (found) => {
-    if (found.tag === tag) return;
-    tag = found.tag;
-    page.grow(found.body);
+  follow(id, signal, (answer) => {
+    if (answer.tag === tag) return;
+    tag = answer.tag;
+    page.grow(answer.body);
   });
 }
 
 // Look at the run again and again while the view is shown.
 const follow = (id, signal, look) =>
   repeat(async () => {
-    const found = await oneRun(id).catch(() => null);
-    if (found) look(found);
+    const answer = await oneRun(id).catch(() => null);
+    if (answer) look(answer);
   }, POLL, signal);
 
 const series = (run) => [{ name: "", colour: "var(--series-1)", columns: run.columns }];

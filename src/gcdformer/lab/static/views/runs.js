@@ -2,7 +2,7 @@
 
 import { firstRuns, repeat, runs } from "../api.js";
 import { ago, h, hero, millions, percent, plural, whole } from "../dom.js";
-import { spark } from "../figures/spark.js";
+import { spark } from "../figures/curves.js";
 import { joinIds, link, splitIds, update } from "../route.js";
 
 const POLL = 2000;
@@ -23,16 +23,16 @@ export async function runsView(place, { params }, context, signal) {
   const page = new RunsPage(place, body.runs, params, context);
   let seen = tag;
   repeat(async () => {
-    const found = await runs().catch(() => null);
-    if (!found || found.tag === seen) return;
-    seen = found.tag;
-    page.update(found.body.runs);
+    const listed = await runs().catch(() => null);
+    if (!listed || listed.tag === seen) return;
+    seen = listed.tag;
+    page.update(listed.body.runs);
   }, POLL, signal);
 }
 
 class RunsPage {
-  constructor(place, found, params, context) {
-    this.found = found;
+  constructor(place, listed, params, context) {
+    this.listed = listed;
     this.query = params.get("q") ?? "";
     this.sort = params.get("sort") in SORTS ? params.get("sort") : "changed";
     this.down = params.get("order") ? params.get("order") === "down" : this.sort !== "name";
@@ -54,7 +54,7 @@ class RunsPage {
   }
 
   intro() {
-    if (!this.found.every((run) => run.example))
+    if (!this.listed.every((run) => run.example))
       return ["Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them."];
     const here = this.context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : [];
     return [
@@ -69,8 +69,8 @@ class RunsPage {
     this.draw();
   }
 
-  update(found) {
-    this.found = found;
+  update(listed) {
+    this.listed = listed;
     this.draw();
   }
 
@@ -81,7 +81,7 @@ class RunsPage {
       return " ";
     });
     const words = rest.split(/\s+/).filter(Boolean);
-    return this.found.filter((run) => {
+    return this.listed.filter((run) => {
       const text =
         `${run.name} base ${run.base} base-${run.base} ${run.task} ${run.examples_from} ${run.model} seed ${run.seed} ${run.live ? "live training" : ""} ${run.damaged ? "damaged" : ""}`.toLowerCase();
       const digits = new Set(text.split(/[^\w.]+/));
@@ -90,20 +90,20 @@ class RunsPage {
     });
   }
 
-  sorted(found) {
+  sorted(listed) {
     const { by, numeric = true } = SORTS[this.sort];
     const sign = this.down ? -1 : 1;
     const order = (a, b) => (numeric ? by(a) - by(b) : by(a).localeCompare(by(b), "en", { numeric: true }));
-    return [...found].sort((a, b) => sign * order(a, b) || a.name.localeCompare(b.name));
+    return [...listed].sort((a, b) => sign * order(a, b) || a.name.localeCompare(b.name));
   }
 
   draw() {
-    const counts = this.found.filter((run) => run.curve_of === "n_correct").flatMap((run) => run.curve.map(([, value]) => value));
+    const counts = this.listed.filter((run) => run.curve_of === "n_correct").flatMap((run) => run.curve.map(([, value]) => value));
     const top = Math.max(20, ...counts);
     if (top !== this.top) this.rows.clear();
     this.top = top;
     const shown = this.sorted(this.matching());
-    const all = this.found.length;
+    const all = this.listed.length;
     this.lede.replaceChildren(...this.intro());
     this.drawHeads();
     this.body.replaceChildren(...(shown.length ? shown.map((run) => this.row(run)) : [this.nothing()]));

@@ -2,7 +2,7 @@
 
 import { repeat, runs, startTraining, stopTraining, trainings } from "../api.js";
 import { command, h, hero, minutes, percent, product, section } from "../dom.js";
-import { spark } from "../figures/spark.js";
+import { spark } from "../figures/curves.js";
 import { link, update } from "../route.js";
 
 const POLL = 1500;

@@ -55,7 +55,7 @@ export function knownFormula(data, base) {
   if (!data.sets) return [name, ` = {${list(labels(data))}}`];
   if (!data.sets.length) return [name, " = {1}"];
   const set = ({ prime, powers }) => h("span", { class: `set${base % prime ? " grokked" : ""}`, text: `{${list(powers)}}` });
-  return [name, " = ", ...data.sets.flatMap((one, index) => [index ? " × " : "", set(one)])];
+  return [name, " = ", ...data.sets.flatMap((factor, index) => [index ? " × " : "", set(factor)])];
 }
 
 export function verdictBadge(data) {
