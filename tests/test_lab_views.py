@@ -51,7 +51,8 @@ def test_without_d_there_is_a_dash(tab: Tab, lab: Lab) -> None:
 
 def test_a_new_view_focuses_its_heading_without_a_frame(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/runs")
-    for change in (lambda: page.keyboard.press("Enter"), lambda: page.evaluate("location.hash = '#/run/long'")):
+    for change in (lambda: page.keyboard.press("Enter"), lambda: page.goto(lab.url + "#/compare?runs=long"),
+                   lambda: page.evaluate("location.hash = '#/run/long'")):
         page.get_by_role("link", name="Paper").focus()
         change()
         sync_api.expect(page.locator("h1")).to_be_focused()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
 
-Lines = list[dict[str, Any]]
+Lines = Sequence[Mapping[str, Any]]
 
 INK, SOFT, PAPER = colour("ink"), colour("soft"), colour("card")
 ACROSS = 10

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gcdformer.config import Config
 from gcdformer.display.words import describe_model, short_model
@@ -25,6 +26,7 @@ TAIL = 16_384
 """Bytes read at the end of a metrics file; a line is a fraction of it."""
 LOCKS = Path("/proc/locks")
 Locks = set[tuple[int, int]]
+Lines = Sequence[Mapping[str, Any]]
 
 
 class Summaries:
@@ -61,7 +63,7 @@ class Summaries:
             return str(error)
 
 
-def has_gcd(config: Config, lines: list[Line]) -> bool:
+def has_gcd(config: Config, lines: Lines) -> bool:
     """Whether the run's task has a GCD. Of a user's own task the last evaluation tells, since it then has D: no one's code
     is run to show a run."""
     task = TASKS.get(config.task.task)
@@ -78,9 +80,9 @@ def describe(config: Config, with_gcd: bool) -> Description:
             "short_model": short_model(config), "seed": config.training.seed}
 
 
-def progress_of(lines: list[Line]) -> Progress:
+def progress_of(lines: Lines) -> Progress:
     """The last evaluation and a small curve."""
-    last: Line = lines[-1] if lines else {}
+    last: Mapping[str, Any] = lines[-1] if lines else {}
     measure = "n_correct" if "n_correct" in last else "accuracy"
     return {"epochs": last.get("epoch", 0), "accuracy": last.get("accuracy"), "n_correct": last.get("n_correct"),
             "examples": last.get("examples", 0), "seconds": last.get("seconds", 0.0),

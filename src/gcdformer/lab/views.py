@@ -13,13 +13,12 @@ from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
 from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
-from gcdformer.lab.summaries import describe, has_gcd, sample_lines
+from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
 from gcdformer.runs.checkpoint_names import checkpoint_steps
 from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
-from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import TASKS
 
 SHOWN_VALUES = 6
@@ -51,7 +50,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
     return view
 
 
-def columns_of(lines: list[Line]) -> Columns:
+def columns_of(lines: Lines) -> Columns:
     return {"epoch": [line["epoch"] for line in lines], "examples": [line["examples"] for line in lines],
             "seconds": [line["seconds"] for line in lines], "loss": [line["loss"] for line in lines],
             "test_loss": [line.get("test_loss") for line in lines], "accuracy": [line["accuracy"] for line in lines],

@@ -58,15 +58,8 @@ export function knownFormula(data, base) {
   return [name, " = ", ...data.sets.flatMap((factor, index) => [index ? " × " : "", set(factor)])];
 }
 
-export function verdictBadge(data) {
-  const broken = data.rules.filter((rule) => !rule.holds).length;
-  const why = broken && data.form !== "none" ? `not certified: ${broken} of ${data.rules.length} rules have exceptions` : data.verdict;
-  return h("span", {
-    class: `badge ${data.certified ? "good" : "bad"}`,
-    title: data.verdict,
-    text: data.certified ? "certified: the rules explain it" : why,
-  });
-}
+export const verdictBadge = (data) =>
+  h("span", { class: `badge ${data.certified ? "good" : "bad"}`, text: data.certified ? "certified: the rules explain it" : data.verdict });
 
 // What the model does with pairs of GCD k: bars for its predictions, and why.
 export function detail(run, data, k) {
