@@ -210,9 +210,7 @@ def main() -> None:
     wanted = parser.parse_args().parts or [name for name in PARTS if name != "throughput"]
     for name in wanted:
         with tempfile.TemporaryDirectory() as folder:
-            print(
-                json.dumps({name: PARTS[name](Path(folder) / "runs" if name != "throughput" else Path(folder))}), flush=True
-            )
+            print(json.dumps({name: PARTS[name](Path(folder))}), flush=True)
 
 
 if __name__ == "__main__":
