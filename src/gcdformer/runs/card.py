@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcdformer.display.words import describe_model, rule_mark, rule_words
+from gcdformer.display.words import rule_mark, rule_words
 from gcdformer.explanation import Explanation
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
@@ -29,12 +29,13 @@ HOLDS = {"yes": "yes", "wait": "yes, but for k being learned", "no": "no", "none
 
 def model_card(run: Run, checkpoint: str, step: int, *, onnx: bool) -> str:
     """The card of a run's checkpoint."""
-    task, data = run.config.task, run.config.data
+    task, model, data = run.config.task, run.config.model, run.config.data
     examples = "the rows of a file" if data.train_file else f"{data.operands} operands, {data.outcomes} outcomes"
     name = task.task.rpartition(":")[2]
     head = ["---", "library_name: gcdformer", "tags:", "- arithmetic", "- interpretability", "- seq2seq", "---", "",
             f"# {name} in base {task.base}", "",
-            f"A model ({describe_model(run.config)}), exported by gcdformer {__version__}, for {name} of integers up to "
+            f"A {model.family} of {model.encoder_layers}+{model.decoder_layers} layers, {model.encoder_dim} and "
+            f"{model.decoder_dim} dimensions, exported by gcdformer {__version__}, for {name} of integers up to "
             f"{task.maximum:,} written in base {task.base}: {examples}. These are its weights after {step:,} steps of "
             f"batches of {run.config.training.batch_size}.", ""]
     if not run.metrics:
