@@ -14,18 +14,16 @@ from gcdformer.config import LEAST_PAIRS
 from gcdformer.display.cells import explanation_cells
 from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
-    known_parts,
+    known_sets,
     numbers,
     rule_mark,
     rule_words,
     shown_value,
-    timeline_sentences,
     unreadable_text,
 )
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule, readable
-from gcdformer.explanation.timeline import Timeline
 
 MOST_ROWS = 100
 MOST_OTHERS = 4
@@ -84,12 +82,16 @@ def rule_item(says: str, rule: Rule) -> str:
 
 def known(found: Explanation) -> str:
     """D or E: as a product of sets of prime powers if it is one, else every element."""
-    parts = known_parts(found)
-    shown = parts[0][0]
-    if len(parts) > 1 or parts[0][1]:
-        shown = " × ".join(f'<span class="set{" grokked" if grokked else ""}">{text}</span>' for text, grokked in parts)
-    outlined = any(grokked for _, grokked in parts)
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if outlined else ""
+    labels = found.labels
+    sets = known_sets(found)
+    if not labels:
+        shown = "empty"
+    elif sets is None:
+        shown = f"{{{numbers(labels)}}}"
+    else:
+        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{numbers(powers)}}}</span>'
+                           for p, powers in sets) or "{1}"
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
     return f"<b>{found.form.set_name}</b> = {shown}{note}"
 
 
@@ -134,11 +136,6 @@ def sentence(text: str) -> str:
 def framed(body: str) -> str:
     """The piece with its style, which touches nothing else on the page."""
     return f'<div class="gcdformer"><style>{piece_style()}</style>{body}</div>'
-
-
-def timeline_section(history: Timeline) -> str:
-    rows = "".join(f"<li>{escape(text)}</li>" for _, text, _ in timeline_sentences(history))
-    return f'<section><h2>How it was learned</h2><ol class="events">{rows}</ol></section>'
 
 
 def shown(prediction: int) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from gcdformer.config import LEAST_PAIRS
 from gcdformer.display.cells import Cell, explanation_cells, score_cells
-from gcdformer.display.words import known_parts, rule_mark, rule_words, timeline_sentences, unreadable_text
+from gcdformer.display.words import known_sets, rule_mark, rule_words, timeline_sentences, unreadable_text
 from gcdformer.display.words import numbers as listed
 from gcdformer.evaluation import Scores
 from gcdformer.explanation import Explanation
@@ -18,7 +18,6 @@ from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
 
 SHOWN_STEPS = 15
-SHOWN_NUMBERS = 30
 CELL_STYLES = {"correct": "bold green", "learning": "yellow", "broken": "bold red", "hesitating": "dim italic red",
                "rule": "dim", "untested": "dim"}
 
@@ -82,7 +81,14 @@ def show_fidelity(console: Console, found: Explanation) -> None:
 
 def known_text(found: Explanation) -> Text:
     """D (or E): as a product of sets of prime powers if it is one, else every element."""
-    shown = " × ".join(text + ("*" if grokked else "") for text, grokked in known_parts(found, SHOWN_NUMBERS))
+    sets = known_sets(found)
+    labels = found.labels
+    if not labels:
+        shown = "empty"
+    elif sets is None:
+        shown = "{" + numbers(list(labels)) + "}"
+    else:
+        shown = " × ".join("{" + numbers(powers) + "}" + ("*" if found.base % p else "") for p, powers in sets) or "{1}"
     text = Text.assemble((f"{found.form.set_name}      ", "dim"), shown,
                          f"   {len(found.correct)} correct GCD of {len(found.shares)}")
     if found.grokked:
@@ -170,5 +176,5 @@ def factored(n: int) -> str:
     return " · ".join(str(p) if e == 1 else f"{p}^{e}" for p, e in prime_factors(n).items())
 
 
-def numbers(values: list[int], most: int = SHOWN_NUMBERS) -> str:
+def numbers(values: list[int], most: int = 30) -> str:
     return listed(values, most)

@@ -71,24 +71,6 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
     return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]
 
 
-def known_parts(found: Explanation, most: int | None = None) -> list[tuple[str, bool]]:
-    """D (or E) as the factors of a product, each with whether its prime is grokked; a single one if it is no product."""
-    sets = known_sets(found)
-    if not found.labels:
-        return [("empty", False)]
-    if not sets:
-        return [("{1}" if sets == [] else f"{{{numbers(found.labels, most)}}}", False)]
-    return [(f"{{{numbers(powers, most)}}}", found.base % p != 0) for p, powers in sets]
-
-
-def timeline_sentences(history: Timeline, since: int = 0) -> list[tuple[int, str, bool]]:
-    """(epoch, sentence, whether D changed) for the steps from an epoch on and the periods between them without change."""
-    changes = [(step.epoch, step.sentence(), True) for step in history.steps if step.epoch >= since]
-    periods = [(first, f"epochs {first} to {last}: nothing new", False)
-               for first, last in history.stagnation if last > since]
-    return sorted(changes + periods)
-
-
 def describe_config(config: Config) -> str:
     """What is trained, in a line."""
     task = config.task
@@ -122,3 +104,11 @@ def clock(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
     return f"{whole // 60}:{whole % 60:02d}"
+
+
+def timeline_sentences(history: Timeline, since: int = 0) -> list[tuple[int, str, bool]]:
+    """(epoch, sentence, whether D changed) for the steps from an epoch on and the periods between them without change."""
+    changes = [(step.epoch, step.sentence(), True) for step in history.steps if step.epoch >= since]
+    periods = [(first, f"epochs {first} to {last}: nothing new", False)
+               for first, last in history.stagnation if last > since]
+    return sorted(changes + periods)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.display import figures
-from gcdformer.display.html import certificate_sections, header, timeline_section
+from gcdformer.display.html import certificate_sections, header
 from gcdformer.display.style import page_style
-from gcdformer.display.words import describe_config
+from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
@@ -98,6 +98,11 @@ def run_sections(run: Run, checkpoint: str) -> str:
                        "Green: right. Orange: the value predicted instead. Strength: its share.", narrow=True),
         repeat_section(run),
     ])
+
+
+def timeline_section(history: Timeline) -> str:
+    rows = "".join(f"<li>{escape(text)}</li>" for _, text, _ in timeline_sentences(history))
+    return f'<section><h2>How it was learned</h2><ol class="events">{rows}</ol></section>'
 
 
 def comparison_section(runs: list[Run]) -> str:
