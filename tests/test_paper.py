@@ -12,7 +12,7 @@ from gcdformer.errors import UserError
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.numbers import theory
 from gcdformer.paper import TABLES, Cell, Table, experiments, find_table
-from gcdformer.paper.computed import compute
+from gcdformer.paper.measure import compute
 from gcdformer.paper.tables.base import BASE_GCD
 from gcdformer.paper.tables.grokking import GROKKED
 from gcdformer.paper.tables.uniform import UNI10_CLASSES

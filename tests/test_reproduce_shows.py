@@ -17,7 +17,8 @@ from gcdformer.paper import TABLES, Experiment
 from gcdformer.paper.claims import claim_verdicts
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import ledger_entries
-from gcdformer.paper.reproduce import MARK, MEASURED, RECORDED
+from gcdformer.paper.record import MARK
+from gcdformer.paper.reproduce import MEASURED, RECORDED
 from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
 
@@ -53,7 +54,7 @@ def test_what_the_ledger_has_is_not_trained(reproduce: Reproduce) -> None:
 
 
 def test_claims_train_what_they_name_as_missing(reproduce: Reproduce) -> None:
-    missing = {name for claim in claim_verdicts(ledger_entries()) for name in claim["missing"]}
+    missing = {name for verdict in claim_verdicts(ledger_entries()) for name in verdict.missing}
     planned = statuses(reproduce("claims", "--dry-run", "--json"))
     assert {name.removesuffix("_seed-0") for name, status in planned.items() if status == "missing"} == missing
     assert set(planned.values()) == {RECORDED, "missing"}

@@ -51,7 +51,7 @@ def encodings() -> tuple[Cell, ...]:
 
 
 def reached(experiment: Experiment, epochs: dict[int, int]) -> tuple[Cell, ...]:
-    """The epochs at which so many GCD were correct, as far as the text tells them."""
+    """The epochs at which that many GCD were correct, as far as the text states them."""
     return tuple(Cell(f"base {experiment.base}", f"{count} GCD at epoch", epoch, Measure("reached", value=count), experiment)
                  for count, epoch in epochs.items())
 

@@ -141,7 +141,7 @@ TABLES = (
           grokking_inverse(), best_of=3, epochs=700, note=MORE_EPOCHS),
     Table("grokked_3", "tab:grokked_3", 20, "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
           note=GROKS_1000, curves=(Experiment(1000, two_set=LARGER_SET),),
-          alike=(Experiment(2023, two_set=TWO_SET), Experiment(2401, two_set=TWO_SET))),
+          similar=(Experiment(2023, two_set=TWO_SET), Experiment(2401, two_set=TWO_SET))),
     Table("grokking_uni5", "tab:grokking_uni5", 21, "5 % uniform outcomes for large bases",
           grid(UNI5, UNI5_COLUMNS, lambda base, column: Experiment(base, outcomes="natural" if column < 2 else "mixture"),
                {(base, "natural"): note for base, note in NATURAL_NOTES.items()}), best_of=3),
