@@ -198,6 +198,7 @@ def test_times_of_a_run_do_not_contradict_each_other() -> None:
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
     (["claims", "--only", "miture"], "unknown claim 'miture'"),
     (["base_gcd", "--only", "mixture"], "only: no experiment of base_gcd has 'mixture' in its name"),
+    (["encodings", "--only", "mixture"], "only: no experiment of encodings has 'mixture' in its name"),
     (["--only", "mixture"], "give claims or a table"),
     (["claims", "--figures", "x"], "claims have none"),
     (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),

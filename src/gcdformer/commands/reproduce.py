@@ -9,30 +9,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gcdformer import options
 from gcdformer.config import config_leaves
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
-from gcdformer.options import (
-    add_config_flags,
-    add_json,
-    add_quiet,
-    given,
-    number,
-    parse_integer,
-    print_json,
-    run_path,
-    runs_folder,
-)
-from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
+from gcdformer.options import given, parse_integer, print_json, run_path
+from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table, page, record, terminal
+from gcdformer.paper.claims import Claim, Verdict, claim_verdicts, claims_table, find_claims
+from gcdformer.paper.comparison import ComparedTable, compare_tables, count_tables
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.ledger import ledger_entries, ledger_folder
 from gcdformer.paper.table import REASONS, Experiment, Note, Table
 from gcdformer.presets import VERSIONS, preset
-
-if TYPE_CHECKING:
-    from gcdformer.paper.claims import Claim, Verdict
-    from gcdformer.paper.comparison import ComparedTable
-    from gcdformer.paper.entry import Entry
+from gcdformer.runs.files import replace_file
 
 FREE = ["backend", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
                               and leaf.name not in ("seed", "init_from", "horizon"))]
@@ -50,12 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
                         help="runs of each experiment; the best counts, as in the paper; for claims each seed adds a pair "
                         "of runs instead (default: 1)")
-    parser.add_argument("--minutes", type=number, metavar="T", help="minutes of a run (default: the preset's)")
+    parser.add_argument("--minutes", type=options.number, metavar="T", help="minutes of a run (default: the preset's)")
     parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
                         help=f"epochs of a run, in place of minutes (default for claims: {CLAIM_EPOCHS}, so that both runs "
                         "of a pair see the same examples)")
     parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
-    parser.add_argument("--out", type=run_path, default=runs_folder() / "reproduce", metavar="DIR",
+    parser.add_argument("--out", type=run_path, default=options.runs_folder() / "reproduce", metavar="DIR",
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one a core)")
@@ -75,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="another ledger than the package's own")
-    add_quiet(parser)
-    add_json(parser)
-    add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
+    options.add_quiet(parser)
+    options.add_json(parser)
+    options.add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +77,6 @@ def run(args: argparse.Namespace) -> int:
         return write_ledger(args)
     if not name:
         return show_list(args)
-    from gcdformer.paper.claims import claims_table, find_claims
     only = None if args.only is None else [word.strip() for word in args.only.split(",")]
     claims = find_claims(only) if name == CLAIMS else []
     table = claims_table(claims) if claims else find_table(name)
@@ -156,7 +145,6 @@ def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment
         epochs = args.max_epochs
     with progress("reading what was measured", quiet=args.quiet):
         from gcdformer.paper import reproduce
-        from gcdformer.paper.ledger import ledger_entries
         from gcdformer.sweeps.plan import plan
         minutes = args.minutes if own_budget or epochs else preset(name).limits.max_minutes
         recipe = reproduce.Recipe(name, minutes, epochs, given(args))
@@ -180,32 +168,28 @@ def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment
 
 def known_entries(args: argparse.Namespace) -> list[Entry]:
     """The ledger, and the runs under --out; of a run that is in both what was recorded, unless it was trained again."""
-    from gcdformer.paper import record
     return record.known_entries(args.ledger, args.out, prefer_runs=args.again)
 
 
 def show_table(args: argparse.Namespace, table: Table, bases: list[int] | None, only: list[Experiment] | None) -> None:
     with progress("comparing with the paper", quiet=args.quiet):
-        from gcdformer.paper import comparison, page, terminal
         entries = known_entries(args)
-        (compared,) = comparison.compare_tables(entries, names=[table.name], bases=bases, preset=args.preset, only=only)
+        (compared,) = compare_tables(entries, names=[table.name], bases=bases, preset=args.preset, only=only)
         used = [entry for entry in entries if entry.name in compared.runs]
         write_extras(args, [compared], used, [])
     if args.json:
-        counts = comparison.count_tables(entries, args.preset)
+        counts = count_tables(entries, args.preset)
         print_json(counts.to_json() | {
             "tables": [own.to_json() for own in counts.tables if own.table is table], "table": compared.to_json(),
             "runs": [entry.to_json() for entry in used]})
     elif args.markdown:
-        print(page.with_runs(page.table_section(compared), used))
+        print("\n".join([page.table_section(compared), "", *map(page.run_item, used)]))
     else:
         terminal.print_table(compared, used)
 
 
 def show_claims(args: argparse.Namespace, claims: list[Claim], bases: list[int] | None) -> None:
     with progress("judging the claims", quiet=args.quiet):
-        from gcdformer.paper import page, terminal
-        from gcdformer.paper.claims import claim_verdicts
         entries = known_entries(args)
         verdicts = claim_verdicts(entries, claims, preset=args.preset, bases=bases)
         names = {run.name for verdict in verdicts for observation in verdict.observations for run in observation.runs}
@@ -214,7 +198,7 @@ def show_claims(args: argparse.Namespace, claims: list[Claim], bases: list[int] 
     if args.json:
         print_json({"claims": [verdict.to_json() for verdict in verdicts], "runs": [entry.to_json() for entry in used]})
     elif args.markdown:
-        print(page.with_runs(page.claims_section(verdicts), used))
+        print("\n".join([page.claims_section(verdicts), "", *map(page.run_item, used)]))
     else:
         terminal.print_claims(verdicts)
 
@@ -222,13 +206,11 @@ def show_claims(args: argparse.Namespace, claims: list[Claim], bases: list[int] 
 def show_list(args: argparse.Namespace) -> int:
     """All tables with how much of them is measured, and how many claims hold."""
     with progress("comparing with the paper", quiet=args.quiet):
-        from gcdformer.paper import comparison, page, terminal
-        from gcdformer.paper.claims import claim_verdicts
         entries = known_entries(args)
         verdicts = claim_verdicts(entries, preset=args.preset)
-        counts = comparison.count_tables(entries, args.preset)
+        counts = count_tables(entries, args.preset)
         if args.html or args.figures:
-            write_extras(args, comparison.compare_tables(entries), entries, verdicts)
+            write_extras(args, compare_tables(entries), entries, verdicts)
         whole_page = page.render(entries) if args.markdown else ""
     if args.markdown:
         print(whole_page)
@@ -253,21 +235,17 @@ def write_extras(args: argparse.Namespace, tables: list[ComparedTable], entries:
 
 def write_ledger(args: argparse.Namespace) -> int:
     """Record runs, then render the page."""
-    from gcdformer.paper.ledger import ledger_entries, ledger_folder
     if args.record:
-        from gcdformer.paper.record import measure_run
         why = parse_why(args.why)
         for path in args.record:
             with progress(f"reading {path}", quiet=args.quiet):
-                entry = measure_run(path, preset=args.preset or "fast", experiment=args.experiment, why=why)
+                entry = record.measure_run(path, preset=args.preset or "fast", experiment=args.experiment, why=why)
             written = entry.write(args.ledger or ledger_folder())
             print(f"recorded {written} ({written.stat().st_size / 1000:.1f} KB): {', '.join(entry.experiments)}")
     if args.render:
-        from gcdformer.paper.page import render
-        from gcdformer.runs.files import replace_file
         with progress("comparing with the paper", quiet=args.quiet):
-            page = render(ledger_entries(args.ledger))
-        replace_file(args.render, page.encode())
+            text = page.render(ledger_entries(args.ledger))
+        replace_file(args.render, text.encode())
         print(f"rendered {args.render}")
     return 0
 

@@ -104,13 +104,7 @@ def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 
 balanced = partial(Experiment, outcomes="log-uniform")
 uniform = partial(benford, outcomes="uniform")
 """With log-uniform operands, with which primes are grokked soon."""
-
-
-def narrow(base: int) -> Experiment:
-    """One layer of 32 dimensions."""
-    return one_layer(base, list(DIMS).index(32))
-
-
+narrow = partial(one_layer, column=list(DIMS).index(32))
 MORE = "more correct GCD after the same examples; as many is a tie"
 ALL: dict[str, Claim] = {claim.name: claim for claim in (
     Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",

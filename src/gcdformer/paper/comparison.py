@@ -15,7 +15,7 @@ from gcdformer.paper import TABLES
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import Choice, Choices, choose, deviations, ledger_entries, measured_as
 from gcdformer.paper.measure import Status, agree, choice_for, our_value, reason
-from gcdformer.paper.table import Cell, Experiment, Json, Kind, Note, Table, Value
+from gcdformer.paper.table import Cell, Experiment, Json, Note, Table, Value
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,6 @@ class ComparedCell:
         return self.source.published
 
     @property
-    def kind(self) -> Kind:
-        return self.source.measure.kind
-
-    @property
     def run(self) -> str | None:
         return self.choice.entry.name if self.choice else None
 
@@ -68,16 +64,16 @@ class ComparedCell:
     @property
     def difference(self) -> float | int | None:
         """Ours minus published, where that means something."""
-        published, ours = self.published, self.ours
-        if isinstance(published, int | float) and isinstance(ours, int | float) and self.kind != "prediction":
-            return round(ours - published, 2)
-        return None
+        if not isinstance(self.published, int | float) or not isinstance(self.ours, int | float):
+            return None
+        return None if self.source.measure.kind == "prediction" else round(self.ours - self.published, 2)
 
     def to_json(self) -> Json:
         note, experiment = self.source.note, self.source.experiment
         entry = self.choice.entry if self.choice else None
-        return {"row": self.row, "column": self.column, "measure": self.kind, "published": plain(self.published),
-                "ours": plain(self.ours), "status": self.status, "difference": self.difference, "agrees": self.agrees,
+        return {"row": self.row, "column": self.column, "measure": self.source.measure.kind,
+                "published": listed(self.published), "ours": listed(self.ours), "status": self.status,
+                "difference": self.difference, "agrees": self.agrees,
                 "why": self.why.to_json() if self.why else None, "note": note.to_json() if note else None,
                 "experiment": experiment.name, "base": experiment.base, "run": self.run,
                 "recipe": entry.recipe if entry else None, "current": entry.is_current if entry else None,
@@ -273,5 +269,5 @@ def open_experiments(table: Table, entries: Iterable[Entry], preset: str | None 
     return {experiment.name for cell in open_cells(table, choose(entries, preset)) for experiment in cell.needs}
 
 
-def plain(value: Value | None) -> Any:
+def listed(value: Value | None) -> Any:
     return list(value) if isinstance(value, tuple) else value

@@ -20,7 +20,7 @@ from gcdformer.config import Config
 from gcdformer.errors import DamagedFile
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.explanation import Explanation, explain_tables
-from gcdformer.paper.table import Json, Note, Settings
+from gcdformer.paper.table import PAPER_EPOCH, Json, Note, Settings
 from gcdformer.presets import VERSIONS, repeat_command
 from gcdformer.runs.files import replace_file, sha256
 
@@ -197,6 +197,10 @@ class Entry:
 
     def examples_at(self, epoch: int) -> int:
         return self.curve["examples"][self.curve["epoch"].index(epoch)]
+
+    def paper_epoch(self, epoch: int) -> float:
+        """One of our epochs as a number of the paper's."""
+        return round(self.examples_at(epoch) / PAPER_EPOCH, 1)
 
     def to_json(self) -> Json:
         """What was trained, how long, what it learned, whether the rules hold."""

@@ -86,8 +86,10 @@ def over_pairs(contrasts: Iterable[Contrast], judge: Callable[[Entry, Entry], Fi
         for contrast in listed:
             pairs = pair_runs(entries, *contrast)
             fair = [pair for pair in pairs if budget_ratio(*pair) <= most]
-            findings = [(judge(*pair), pair) for pair in fair] or [(not_compared(*pair), pair) for pair in pairs]
-            observations += [Observation(place(contrast[1].name, pair[1]), finding, pair) for finding, pair in findings]
+            for pair in fair or pairs:
+                budgets = " and ".join(f"{entry.examples / 1e6:.1f}" for entry in pair)
+                finding = judge(*pair) if fair else Finding(0, 0, f"not compared, budgets of {budgets} M examples")
+                observations.append(Observation(place(contrast[1].name, pair[1]), finding, pair))
         return observations
 
     return observe
@@ -121,10 +123,6 @@ def pair_runs(entries: list[Entry], first: Experiment, second: Experiment) -> li
             used |= names
             pairs.append(pair)
     return sorted(pairs, key=lambda pair: pair[0].name)
-
-
-def not_compared(first: Entry, second: Entry) -> Finding:
-    return Finding(0, 0, f"not compared, budgets of {first.examples / 1e6:.1f} and {second.examples / 1e6:.1f} M examples")
 
 
 def common(first: Entry, second: Entry) -> int:

@@ -61,8 +61,9 @@ def choose(entries: Iterable[Entry], preset: str | None = None) -> Choices:
     groups: dict[str, dict[str, list[Entry]]] = {}
     for entry in entries:
         if preset in (None, entry.preset):
+            key = recipe_key(entry.config, entry.preset, entry.version)
             for name in entry.experiments:
-                groups.setdefault(name, {}).setdefault(recipe_key(entry), []).append(entry)
+                groups.setdefault(name, {}).setdefault(key, []).append(entry)
     chosen = {}
     for name, recipes in groups.items():
         known = tuple(entry for group in recipes.values() for entry in group)
@@ -87,12 +88,8 @@ def measured_as(entry: Entry) -> str | None:
     return ", ".join(f"{name} {value}" for name, value in deviations(entry).items()) or None
 
 
-def recipe_key(entry: Entry) -> str:
+def recipe_key(config: Config, preset: str, version: str) -> str:
     """All that two seeds of one experiment share: configuration, limits, preset and its version."""
-    return recipe_key_of(entry.config, entry.preset, entry.version)
-
-
-def recipe_key_of(config: Config, preset: str, version: str) -> str:
     identity = {name: value for name, value in config.identity().items() if name not in FREE}
     return json.dumps([preset, version, identity, config.limits.model_dump()], sort_keys=True)
 

@@ -108,15 +108,15 @@ def measure(entry: Entry, cell: Cell, natural: Entry | None = None) -> Value | N
                 return None
             return tuple(q for q in correct if prime_power(q) and q not in natural.correct)
         case "epoch-learned":  # when k was first correct, if it is correct at the end
-            return paper_epochs(entry, entry.first_epoch(wanted.k)) if wanted.k in correct else None
+            epoch = entry.first_epoch(wanted.k) if wanted.k in correct else None
         case "epochs":  # when the last of the correct GCD was first learned
-            first = [epoch for k in correct if (epoch := entry.first_epoch(k)) is not None]
-            return paper_epochs(entry, max(first, default=None))
+            epoch = max((first for k in correct if (first := entry.first_epoch(k)) is not None), default=None)
         case "reached":
             history = zip(entry.curve["epoch"], entry.curve["n_correct"], strict=True)
-            return paper_epochs(entry, next((epoch for epoch, count in history if count >= wanted.value), None))
+            epoch = next((epoch for epoch, count in history if count >= wanted.value), None)
         case _:
             raise AssertionError(f"{wanted.kind} is computed")
+    return None if epoch is None else entry.paper_epoch(epoch)
 
 
 def prediction_at(entry: Entry, k: int, epoch: int) -> tuple[int | None, float] | None:
@@ -125,11 +125,6 @@ def prediction_at(entry: Entry, k: int, epoch: int) -> tuple[int | None, float] 
         return entry.late[UNI10_EPOCHS.index(epoch)][k - 1] if len(entry.late) >= len(UNI10_EPOCHS) else None
     scored = entry.scores.by_gcd.get(k) if entry.scores else None
     return None if scored is None else (scored.prediction, round(100 * scored.frequency, 1))
-
-
-def paper_epochs(entry: Entry, epoch: int | None) -> float | None:
-    """One of our epochs as a number of the paper's."""
-    return None if epoch is None else round(entry.examples_at(epoch) / PAPER_EPOCH, 1)
 
 
 def agree(table: Table, cell: Cell, ours: Value, entry: Entry | None) -> bool:

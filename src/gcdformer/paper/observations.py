@@ -86,20 +86,23 @@ def reached(entry: Entry, count: int, end: int) -> int | None:
 
 def more_correct(worse: Entry, better: Entry) -> Finding:
     """Whether the second run has more correct GCD; as many is a tie."""
-    end = common(worse, better)
-    first, second = (value_at(entry, "n_correct", end) for entry in (worse, better))
-    return Finding(int(second > first), 1, f"{second} against {first} correct GCD after {millions(end)}",
-                   ties=int(second == first))
+    first, second, text = correct_after(worse, better)
+    return Finding(int(second > first), 1, text, ties=int(second == first))
 
 
 def as_many_correct(usual: Entry, other: Entry) -> Finding:
     """Whether two batch sizes end with about as many correct GCD; where neither has many they cannot but do so."""
-    end = common(usual, other)
-    first, second = (value_at(entry, "n_correct", end) for entry in (usual, other))
-    text = f"{second} against {first} correct GCD after {millions(end)}"
+    first, second, text = correct_after(usual, other)
     if max(first, second) <= ENOUGH_GCDS:
         return Finding(0, 0, f"{text}, too few to differ by much")
     return Finding(int(abs(first - second) <= BATCH_GCDS), 1, text)
+
+
+def correct_after(one: Entry, other: Entry) -> tuple[float, float, str]:
+    """The correct GCD of two runs after the same number of examples, also in words."""
+    end = common(one, other)
+    first, second = (value_at(entry, "n_correct", end) for entry in (one, other))
+    return first, second, f"{second} against {first} correct GCD after {millions(end)}"
 
 
 def as_accurate(usual: Entry, other: Entry) -> Finding:
@@ -168,7 +171,7 @@ def primes_in_order(entry: Entry) -> Finding:
     pairs = [(first[p], epoch) for q, epoch in learned.items() for p in first if p < q]
     held = sum(smaller is not None and smaller < larger for smaller, larger in pairs)
     order = sorted(learned, key=lambda p: (learned[p], p))
-    text = ", ".join(f"{p} at {at_epoch(entry, learned[p])}" for p in order) or "none"
+    text = ", ".join(f"{p} at {entry.paper_epoch(learned[p])}" for p in order) or "none"
     return Finding(held, len(pairs), f"primes that do not divide {base}, with epochs: {text}",
                    ties=sum(smaller == larger for smaller, larger in pairs))
 
@@ -198,7 +201,7 @@ def learned_at(entry: Entry, powers: list[int]) -> str:
     """When each was learned; those that were not, together at the end."""
     learned = {q: epoch for q in powers if (epoch := entry.first_epoch(q)) is not None}
     never = [str(q) for q in powers if q not in learned]
-    parts = [f"{q} at {at_epoch(entry, epoch)}" for q, epoch in learned.items()]
+    parts = [f"{q} at {entry.paper_epoch(epoch)}" for q, epoch in learned.items()]
     return ", ".join(parts + ([f"not {' '.join(never)}"] if never else []))
 
 
@@ -219,11 +222,6 @@ def stable_classes(entry: Entry) -> Finding:
     return Finding(int(stay >= STABLE and change >= CHANGING), 1,
                    f"{counts[0]} to {counts[-1]} classes in {len(grown)} evaluations; from one to the next "
                    f"{100 * stay:.0f} % of them stay, and {100 * change:.0f} % of those are predicted by another element")
-
-
-def at_epoch(entry: Entry, epoch: int) -> str:
-    """One of our epochs as the paper counts them."""
-    return f"{entry.examples_at(epoch) / PAPER_EPOCH:.1f}"
 
 
 class Arrivals(NamedTuple):

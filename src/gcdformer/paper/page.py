@@ -121,12 +121,12 @@ def budget(compared: ComparedTable) -> str:
 
 def is_counted(table: ComparedTable) -> bool:
     """Whether it has so many cells that those which agree are also counted."""
-    return any(cell.kind in COUNTED for cell in table.cells)
+    return any(cell.source.measure.kind in COUNTED for cell in table.cells)
 
 
 def is_split(table: ComparedTable) -> bool:
     """Whether each of its rows is a distribution, whose values are other ones in each row."""
-    return all(cell.kind == "share" for cell in table.cells)
+    return all(cell.source.measure.kind == "share" for cell in table.cells)
 
 
 def cell_grid(table: ComparedTable) -> str:
@@ -265,11 +265,6 @@ def effort(entry: Entry) -> str:
 def run_item(entry: Entry) -> str:
     """A run with the command that repeats it, as an item of a list."""
     return f"{item(run_line(entry))}\n  `{entry.command}`"
-
-
-def with_runs(section: str, entries: list[Entry]) -> str:
-    """A section, and below it the runs that it is about."""
-    return "\n".join([section, "", *map(run_item, entries)])
 
 
 def item(line: Line) -> str:

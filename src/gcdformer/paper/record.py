@@ -67,7 +67,11 @@ def measure_run(path: Path, *, preset: str = "fast", experiment: str | None = No
     run = Run(path)
     mark = read_mark(run, preset)
     if experiment is not None:
-        mark = replace(mark, experiments=[experiment], changed=changes_from(run, experiment, mark.preset))
+        wanted, task = find_experiment(experiment), run.config.task
+        if (wanted.base, wanted.task) != (task.base, task.task):
+            raise UserError(f"as: {experiment} is {wanted.task} in base {wanted.base}, the run is {task.task} in base "
+                            f"{task.base}")
+        mark = replace(mark, experiments=[experiment], changed=changes(wanted, run.config, mark.preset))
     if not mark.experiments:
         raise UserError(f"{path}: no experiment of the paper has this task, these distributions and this model in preset "
                         f"'{mark.preset}'; say which one it stands for by --as")
@@ -77,15 +81,6 @@ def measure_run(path: Path, *, preset: str = "fast", experiment: str | None = No
     return entry_of(run, name, mark, why)
 
 
-def changes_from(run: Run, experiment: str, preset: str) -> Settings:
-    """In what a run differs from the experiment that it is recorded for."""
-    wanted, task = find_experiment(experiment), run.config.task
-    if (wanted.base, wanted.task) != (task.base, task.task):
-        raise UserError(f"as: {experiment} is {wanted.task} in base {wanted.base}, the run is {task.task} in base "
-                        f"{task.base}")
-    return changes(wanted, run.config, preset)
-
-
 def entry_of(run: Run, name: str, mark: Mark, why: Note | None = None) -> Entry:
     """What is recorded of a run folder."""
     lines = run.metrics
@@ -93,6 +88,8 @@ def entry_of(run: Run, name: str, mark: Mark, why: Note | None = None) -> Entry:
         raise UserError(f"{run.path}: no epoch has been evaluated yet, so there is nothing to record")
     if why is not None and why.reason not in REASONS:
         raise UserError(f"why: one of {', '.join(REASONS)}, got '{why.reason}'")
+    has_gcd = run.problem.task.has_gcd
+    uniform = has_gcd and run.config.data.outcomes == "uniform"
     throughputs = [line["throughput"] for line in lines if line.get("throughput")]
     facts = {
         "format": FORMAT, "gcdformer": run.made_by.get("version", __version__), "preset": mark.preset,
@@ -102,15 +99,13 @@ def entry_of(run: Run, name: str, mark: Mark, why: Note | None = None) -> Entry:
         "curve": {key: [round(line[key], decimals) for line in lines] for key, decimals in CURVE.items() if key in lines[0]},
         "events": [[line["epoch"], line["events"]["entered"], line["events"]["left"]] for line in lines
                    if any(line.get("events", {}).values())],
-        "late": late_predictions(run), "classes": class_history(run),
-        "tables": pack(run.prediction_tables()) if run.problem.task.has_gcd else ""}
+        "late": late_predictions(run) if uniform else {}, "classes": class_history(run) if uniform else "",
+        "tables": pack(run.prediction_tables()) if has_gcd else ""}
     return Entry(name, json.loads(json.dumps(facts)))
 
 
 def late_predictions(run: Run) -> dict[str, list[tuple[int | None, float]]]:
     """For uniform outcomes: f(k) and its percentage for the first k at each of the last epochs."""
-    if run.config.data.outcomes != "uniform" or not run.problem.task.has_gcd:
-        return {}
     predictions = {}
     for line in run.metrics[-LATE_EPOCHS:]:
         table = run.prediction_tables(line["epoch"])["stratified"]
@@ -121,8 +116,6 @@ def late_predictions(run: Run) -> dict[str, list[tuple[int | None, float]]]:
 
 def class_history(run: Run) -> str:
     """For uniform outcomes: [label, prediction] of every class at each evaluation, compressed."""
-    if run.config.data.outcomes != "uniform" or not run.problem.task.has_gcd:
-        return ""
     history = {}
     for line in run.metrics:
         shares, *_ = shares_of(run.prediction_tables(line["epoch"])["stratified"], 1)

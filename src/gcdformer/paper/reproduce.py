@@ -16,7 +16,7 @@ from gcdformer.config import Config, LimitsSection
 from gcdformer.errors import UserError
 from gcdformer.paper.comparison import open_experiments
 from gcdformer.paper.entry import Entry
-from gcdformer.paper.ledger import deviations, matching_experiments, recipe_key, recipe_key_of
+from gcdformer.paper.ledger import deviations, matching_experiments, recipe_key
 from gcdformer.paper.record import MARK, Mark, recipe_folder
 from gcdformer.paper.table import Experiment, Json, Settings, Table
 from gcdformer.paper.text import count_of
@@ -80,9 +80,10 @@ def mark_recorded(planned: Iterable[Planned], recipe: Recipe, entries: Iterable[
     """What is missing but in the ledger, in the same recipe and seed and for the same experiments, gets that status."""
     known: dict[tuple[str, int], set[str]] = {}
     for entry in entries:
-        known.setdefault((recipe_key(entry), entry.seed), set()).update(entry.experiments)
+        key = recipe_key(entry.config, entry.preset, entry.version), entry.seed
+        known.setdefault(key, set()).update(entry.experiments)
     for trial in planned:
-        key = recipe_key_of(trial.config, recipe.preset, recipe.version), trial.config.training.seed
+        key = recipe_key(trial.config, recipe.preset, recipe.version), trial.config.training.seed
         if not trial.over and key in known and experiments_of(trial, recipe) <= known[key]:
             trial.status = RECORDED
 
@@ -126,7 +127,10 @@ def plan_text(planned: list[Planned], jobs: int | None) -> str:
     text = f"to train: {' and '.join(parts)}"
     if todo:
         seconds = wall_time(todo, jobs)
-        text += f", {slots(jobs)} at a time" + ("" if seconds is None else f": about {duration(seconds)}")
+        text += f", {slots(jobs)} at a time"
+        if seconds is not None:
+            hours, minutes = seconds / 3600, max(1, round(seconds / 60))
+            text += f": about {hours:.1f} h" if hours >= 1.5 else f": about {minutes} min"
     counts = Counter(trial.status for trial in planned)
     over = sum(trial.over for trial in planned)
     text += f"; {over} over" if over else ""
@@ -140,10 +144,6 @@ def budget_text(config: Config) -> str:
     if limits.max_epochs:
         words.append(f"{count_of(limits.max_epochs, 'epoch')} ({limits.max_epochs * config.training.epoch_size:,} examples)")
     return " or ".join(words)
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{max(1, round(seconds / 60))} min"
 
 
 def slots(jobs: int | None) -> int:

@@ -185,6 +185,10 @@ class Table:
         return f"{'Figure' if self.is_figure else 'Table'} {self.number}"
 
     @property
+    def heading(self) -> str:
+        return f"{self.in_paper}: {self.name}"
+
+    @property
     def rows(self) -> list[str]:
         return list(dict.fromkeys(cell.row for cell in self.cells))
 

@@ -11,22 +11,10 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gcdformer.paper import CLAIMS
+from gcdformer.paper import CLAIMS, page
 from gcdformer.paper.claims import Verdict
 from gcdformer.paper.comparison import ComparedCell, ComparedTable, Counts
 from gcdformer.paper.entry import Entry
-from gcdformer.paper.page import (
-    cell_line,
-    curve_line,
-    difference_lines,
-    evidence_lines,
-    groups,
-    is_counted,
-    is_split,
-    run_line,
-    similar_line,
-    value_text,
-)
 from gcdformer.paper.text import count_of, plain
 
 LONGEST_LINE = 1000
@@ -63,7 +51,7 @@ def print_claims(verdicts: list[Verdict]) -> None:
         console.print(verdict.claim.statement, soft_wrap=True)
         if verdict.observations:
             console.print(f"{verdict.summary}: {verdict.claim.rule}", soft_wrap=True)
-        for line in evidence_lines(verdict):
+        for line in page.evidence_lines(verdict):
             console.print(f"- {plain(line)}", style="dim", soft_wrap=True)
 
 
@@ -75,9 +63,9 @@ def print_table(compared: ComparedTable, runs: list[Entry]) -> None:
     console.print(f"{table.in_paper}: {table.title} ({table.label})", style="bold")
     if table.note:
         console.print(table.note.text, style="dim")
-    if is_counted(compared):
+    if page.is_counted(compared):
         console.print(f"published → ours; {DIFFERS} differs by more than noise, · was not measured", style="dim")
-        for block in [shares_grid(compared)] if is_split(compared) else blocks(compared, console.width):
+        for block in [shares_grid(compared)] if page.is_split(compared) else blocks(compared, console.width):
             console.print(block)
             console.print()
         console.print(groups_grid(compared))
@@ -85,13 +73,13 @@ def print_table(compared: ComparedTable, runs: list[Entry]) -> None:
         grid = cells_grid(compared)
         every = console.measure(grid, options=console.options.update(max_width=LONGEST_LINE)).maximum
         Console(highlight=False, width=max(console.width, every)).print(grid)
-    lines = [plain(line) for line in [*difference_lines(compared), *map(similar_line, compared.similar)]]
-    for text in [*lines, *(f"- {plain(curve_line(run))}" for run in compared.curves)]:
+    lines = [plain(line) for line in [*page.difference_lines(compared), *map(page.similar_line, compared.similar)]]
+    for text in [*lines, *(f"- {plain(page.curve_line(run))}" for run in compared.curves)]:
         console.print(text, style="dim", markup=False)
     if not compared.cells and not compared.curves:
         console.print("not measured")
     for entry in runs:
-        print(f"- {plain(run_line(entry))}\n  {entry.command}")
+        print(f"- {plain(page.run_line(entry))}\n  {entry.command}")
     bases = sorted({cell.source.experiment.base for cell in compared.cells if cell.status == "not measured"})
     if bases or not compared.cells and not compared.curves:
         some = f" --bases {','.join(map(str, bases))}" if bases else ""
@@ -100,9 +88,9 @@ def print_table(compared: ComparedTable, runs: list[Entry]) -> None:
 
 def groups_grid(compared: ComparedTable) -> Grid:
     """How many cells agree in each column, or in each row where a row is a distribution."""
-    grid = new_grid(["row" if is_split(compared) else "column", "agree"])
+    grid = new_grid(["row" if page.is_split(compared) else "column", "agree"])
     grid.add_column("run", overflow="fold")
-    for group in groups(compared):
+    for group in page.groups(compared):
         agreeing = f"{group.agreeing} of {group.measured}"
         agreeing += "" if group.measured == group.cells else f", {group.cells} cells in all"
         grid.add_row(group.name, agreeing if group.measured else "not measured", ", ".join(group.runs))
@@ -115,8 +103,8 @@ def cells_grid(compared: ComparedTable) -> Grid:
     grid.add_column("run", no_wrap=True)
     for cell in compared.cells:
         if cell.published is not None:
-            grid.add_row(cell.row, cell.column, value_text(cell.published),
-                         "not measured" if cell.ours is None else value_text(cell.ours),
+            grid.add_row(cell.row, cell.column, page.value_text(cell.published),
+                         "not measured" if cell.ours is None else page.value_text(cell.ours),
                          "" if cell.difference is None else f"{cell.difference:+g}",
                          "" if cell.minutes is None else f"{cell.minutes:g}", str(len(cell.seeds) or ""), cell.run)
     return grid
@@ -124,7 +112,7 @@ def cells_grid(compared: ComparedTable) -> Grid:
 
 def cell_text(cell: ComparedCell) -> str:
     """A cell in one line: published → ours, with an asterisk where they differ."""
-    return plain(cell_line(cell)) + (DIFFERS if cell.agrees is False else "")
+    return plain(page.cell_line(cell)) + (DIFFERS if cell.agrees is False else "")
 
 
 def blocks(compared: ComparedTable, width: int) -> list[Grid]:

@@ -13,7 +13,7 @@ from gcdformer.paper.claims import Verdict
 from gcdformer.paper.comparison import ComparedCell, ComparedTable
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.page import RUNS_HEAD, budget, difference_lines, effort, evidence_lines, similar_line, value_text
-from gcdformer.paper.table import Json, Table
+from gcdformer.paper.table import Json
 from gcdformer.paper.text import Line
 from gcdformer.report.page import write_page
 
@@ -26,7 +26,7 @@ TAGS = {"run": '<a href="#run-{0}">{0}</a>', "code": "<code>{0}</code>", "strong
 
 def write_reproduction(path: Path, tables: list[ComparedTable], entries: list[Entry], verdicts: list[Verdict]) -> None:
     """One self-contained page: what there is, the claims, each table, and the command of every run."""
-    title = heading(tables[0].table) if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
+    title = tables[0].table.heading if len(tables) == 1 else "The paper, cell by cell" if tables else "The paper's claims"
     parts = [f"<header><h1>{escape(title)}</h1><p>In each cell the published value, and ours below it: bold where they "
              "differ by more than noise, · where it was not measured.</p></header>"]
     parts += [overview(tables, len(entries), verdicts)] if len(tables) > 1 else []
@@ -81,13 +81,8 @@ def table_section(compared: ComparedTable) -> str:
                     for line in (*difference_lines(compared), *map(similar_line, compared.similar)))
     drawn = f"<figure>{figures.to_svg(drawing(compared), escape(table.title))}</figure>" if compared.curves else ""
     remark = f"<p><small>{escape(table.note.text)}</small></p>" if table.note else ""
-    return (f'<section id="{table.name}"><h2>{escape(heading(table))}</h2><p>{escape(table.title)} ({escape(table.label)}).'
+    return (f'<section id="{table.name}"><h2>{escape(table.heading)}</h2><p>{escape(table.title)} ({escape(table.label)}).'
             f"{escape(budget(compared))}</p>{remark}{grid}<ul>{notes}</ul>{drawn}</section>")
-
-
-def heading(table: Table) -> str:
-    """The number in the paper, and our name for it."""
-    return f"{table.in_paper}: {table.name}"
 
 
 def in_rows(table: ComparedTable) -> str:

@@ -80,10 +80,10 @@ BATCHES = """
 10000 55 56 89 88
 """
 
-# name, outcome distribution, largest GCD
 OUTCOME_COLUMNS: tuple[tuple[str, str, int | None], ...] = (
     ("1/k^2", "natural", None), ("1/k^1.5", "inverse-1.5", None), ("1/k, k <= 100", "log-uniform", None),
     ("1/k, k <= 200", "log-uniform", 200), ("1/sqrt(k)", "inverse-sqrt", None))
+"""Name, outcome distribution, largest GCD."""
 BATCH_COLUMNS = tuple(f"{outcomes}, batch {size}" for outcomes in ("natural", "log-uniform outcomes") for size in (64, 256))
 CORRECT = Measure("correct")
 SCORES = [("accuracy", Measure("accuracy")), ("correct GCD", CORRECT)]
@@ -103,11 +103,6 @@ def inverse(base: int, column: int = 0) -> Experiment:
     return benford(base, outcomes="log-uniform")
 
 
-def outcomes_of_column(base: int, column: int) -> Experiment:
-    _, outcomes, max_gcd = OUTCOME_COLUMNS[column]
-    return benford(base, outcomes=outcomes, max_gcd=max_gcd)
-
-
 def batch(base: int, column: int) -> Experiment:
     return benford(base, batch_size=(64, 256)[column % 2], outcomes=("natural", "log-uniform")[column // 2])
 
@@ -118,7 +113,8 @@ TABLES = (
     Table("benford_inverse", "tab:benford_inverse", 7, "Log-uniform operands and outcomes",
           grid(BENFORD, SCORES, inverse, skip=2), best_of=3, epochs=1000, note=ROUNDING),
     Table("ablation_outcome_dist", "tab:ablation_outcome_dist", 13, "Outcome distributions, log-uniform operands",
-          grid(OUTCOME_DISTRIBUTIONS, [(name, CORRECT) for name, _, _ in OUTCOME_COLUMNS], outcomes_of_column,
+          grid(OUTCOME_DISTRIBUTIONS, [(name, CORRECT) for name, _, _ in OUTCOME_COLUMNS],
+               lambda base, column: benford(base, outcomes=OUTCOME_COLUMNS[column][1], max_gcd=OUTCOME_COLUMNS[column][2]),
                {(int(line.split()[0]), "1/k^1.5"): DEAD_FLAG for line in OUTCOME_DISTRIBUTIONS.strip().splitlines()}),
           best_of=3, epochs=1300),
     Table("ablation_batch64", "tab:ablation_batch64", 14, "Batches of 64 and of 256, log-uniform operands",

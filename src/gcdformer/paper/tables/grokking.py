@@ -46,8 +46,6 @@ def two_set_note(two_set: tuple[float, int], otherwise: str) -> Note:
 
 GROKS = two_set_note(TWO_SET, "without that it did not grok")
 GROKS_1000 = two_set_note(LARGER_SET, f"with {100 * TWO_SET[0]:.0f} % from {TWO_SET[1]:,} it did not grok in 51 epochs")
-
-
 GROKKED_EPOCHS = 1300
 LATER = Note("pitfall", f"the text has models trained for up to {GROKKED_EPOCHS} epochs")
 MORE_EPOCHS = Note("pitfall", "the caption gives 700 epochs; by the epochs of tab:grokking_det the natural models of bases "
