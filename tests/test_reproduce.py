@@ -193,7 +193,7 @@ def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
     assert list(entry.facts["late"]) == [str(epoch) for epoch in range(2, 9)]
     assert list(entry.class_history) == list(range(1, 9))
     for epoch, classes in entry.class_history.items():
-        shares, _, _ = shares_of(run.prediction_tables(epoch)["stratified"], 1)
+        shares, *_ = shares_of(run.prediction_tables(epoch)["stratified"], 1)
         assert classes == {one.label: one.prediction for one in find_classes(shares)}
     found = cells([entry], "pred_uni10")
     first = run.scores(2).by_gcd[1]

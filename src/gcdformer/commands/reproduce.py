@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=run_path, default=options.runs_folder() / "reproduce", metavar="DIR",
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
-                        help="runs at a time, one thread each (default: one a core)")
+                        help="runs at a time, one thread each (default: one per core)")
     parser.add_argument("--dry-run", action="store_true", help="name the runs that --run would train and what they take, "
                         "and train nothing")
     parser.add_argument("--again", action="store_true", help="with --run or --dry-run: train what was measured before too, "
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write learning curves as SVG and PNG")
     parser.add_argument("--record", nargs="+", type=run_path, metavar="RUN", help="add run folders to the ledger")
     parser.add_argument("--as", dest="experiment", metavar="EXPERIMENT",
-                        help="with --record: the experiment that the run stands for, if its recipe is another")
+                        help="with --record: the experiment to record the run for, if its recipe is another")
     parser.add_argument("--why", metavar="REASON:TEXT",
                         help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
@@ -109,7 +109,7 @@ def check(args: argparse.Namespace, name: str) -> None:
     if (args.experiment or args.why) and not args.record:
         raise UserError("--as and --why need --record RUN")
     if args.experiment and not args.why:
-        raise UserError("why: a run recorded by --as departs from the experiment: give --why REASON:TEXT")
+        raise UserError("why: a run recorded by --as differs from the experiment: give --why REASON:TEXT")
     if args.minutes is not None and args.max_epochs is not None:
         raise UserError("give --minutes or --max-epochs, not both")
     if args.minutes is not None and args.minutes <= 0:

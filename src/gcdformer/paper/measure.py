@@ -92,9 +92,10 @@ def measure(entry: Entry, cell: Cell, natural: Entry | None = None) -> Value | N
             return len(correct) if entry.scores else None
         case "prediction" | "frequency":
             scored = prediction_at(entry, wanted.k, wanted.epoch)
-            if scored is None or wanted.kind == "frequency":
-                return None if scored is None else scored[1]
-            return "unreadable" if scored[0] is None else scored[0]
+            if scored is None:
+                return None
+            prediction, percent = scored
+            return percent if wanted.kind == "frequency" else "unreadable" if prediction is None else prediction
         case "share":
             if not entry.tables:
                 return None

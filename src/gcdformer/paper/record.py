@@ -74,7 +74,7 @@ def measure_run(path: Path, *, preset: str = "fast", experiment: str | None = No
         mark = replace(mark, experiments=[experiment], changed=changes(wanted, run.config, mark.preset))
     if not mark.experiments:
         raise UserError(f"{path}: no experiment of the paper has this task, these distributions and this model in preset "
-                        f"'{mark.preset}'; say which one it stands for by --as")
+                        f"'{mark.preset}'; name the one to record it for by --as")
     name = f"{path.resolve().name}_{recipe_folder(mark.preset, mark.version, run.config.limits)}"
     if mark.changed:
         name += "_" + sha256(json.dumps(mark.changed, sort_keys=True).encode())[:7]

@@ -44,7 +44,7 @@ REASONS: tuple[Reason, ...] = ("pitfall", "fewer examples", "other recipe", "sma
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is trained, but for the seed: the same run may serve cells of several tables.
+    """What is trained, but for the seed: the same run may measure cells of several tables.
 
     `model` is given where the table varies the model; presets other than `paper` take `small` in its place. `two_set` is for
     tables about grokked primes: presets other than `paper` draw that share of the examples from that many repeated ones, or
