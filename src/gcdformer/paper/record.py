@@ -90,7 +90,7 @@ def entry_of(run: Run, name: str, mark: Mark, why: Note | None = None) -> Entry:
         raise UserError(f"why: one of {', '.join(REASONS)}, got '{why.reason}'")
     has_gcd = run.problem.task.has_gcd
     uniform = has_gcd and run.config.data.outcomes == "uniform"
-    throughputs = [line["throughput"] for line in lines if line.get("throughput")]
+    throughputs = [rate for line in lines if (rate := line["throughput"])]
     facts = {
         "format": FORMAT, "gcdformer": run.made_by.get("version", __version__), "preset": mark.preset,
         "preset_version": mark.version, "changed": mark.changed, "experiments": sorted(mark.experiments),
