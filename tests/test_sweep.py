@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from conftest import tiny_config
 from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
-from gcdformer.commands.sweep import exit_code
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from gcdformer.sweeps.estimate import wall_seconds
-from gcdformer.sweeps.launcher import record_outcome, was_killed
+from gcdformer.sweeps.launcher import exit_code, record_outcome, was_killed
 from gcdformer.sweeps.local import LocalLauncher
 from gcdformer.sweeps.on_ray import places
 from gcdformer.sweeps.plan import HIDDEN, note_start, plan, write_record

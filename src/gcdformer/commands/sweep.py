@@ -11,14 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.display.progress import in_window, progress
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError, one_line
 from gcdformer.options import add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.hints import hint
 from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:
-    from gcdformer.sweeps.board import Board
     from gcdformer.sweeps.launcher import Launcher
     from gcdformer.sweeps.plan import Planned
 
@@ -107,18 +106,20 @@ def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]
 
 
 def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
-    from gcdformer.sweeps.launcher import run_trials
+    from gcdformer.sweeps.board import board_for
+    from gcdformer.sweeps.launcher import exit_code, run_trials
     from gcdformer.training.signals import StopRequest
     if any(not one.over for one in planned):
         args.out.mkdir(parents=True, exist_ok=True)
         with StopRequest() as stop:
             if args.asha:
                 from gcdformer.sweeps.asha import run_with_asha
-                run_with_asha(planned, board_for(args, planned, 1), stop, address=args.address,
-                              grace=args.asha_grace or 1, reduction=args.asha_reduction or 4, retries=args.retries)
+                board = board_for(planned, 1, quiet=args.quiet, as_json=args.json)
+                run_with_asha(planned, board, stop, address=args.address, grace=args.asha_grace or 1,
+                              reduction=args.asha_reduction or 4, retries=args.retries)
             else:
                 with build_launcher(args, sweep) as launcher:
-                    board = board_for(args, planned, launcher.at_once(sweep.needs))
+                    board = board_for(planned, launcher.at_once(sweep.needs), quiet=args.quiet, as_json=args.json)
                     run_trials(planned, launcher, board, stop, args.retries)
             interrupted = bool(stop)
     else:
@@ -135,33 +136,9 @@ def build_launcher(args: argparse.Namespace, sweep: SweepFile) -> Launcher:
     return LocalLauncher(sweep.needs, args.jobs)
 
 
-def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> Board:
-    from gcdformer.sweeps.board import Board, LiveBoard, PlainBoard
-    console = Console(highlight=False)
-    if args.quiet:
-        return Board(planned, slots)
-    if in_window(console) and not args.json:
-        return LiveBoard(planned, slots, console)
-    return PlainBoard(planned, slots, sys.stderr if args.json else None)
-
-
-def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial is not over, 3 one diverged, 0 all are over."""
-    from gcdformer.training.signals import EXIT_INTERRUPTED
-    if interrupted:
-        return EXIT_INTERRUPTED
-    if not all(one.over for one in planned):
-        return 1
-    return 3 if any(one.status == "diverged" for one in planned) else 0
-
-
-def worth_a_line(one: Planned, interrupted: bool) -> bool:
-    """Whether a trial did not come to a good end; after a signal, those that were stopped by it are as they should be."""
-    return one.status in ("failed", "diverged", "in use") or not (one.over or interrupted)
-
-
 def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) -> None:
     """Where each trial stands."""
+    from gcdformer.sweeps.launcher import went_wrong
     rows = [row(one) for one in planned]
     if args.json:
         print_json({"out": str(args.out), "trials": rows})
@@ -169,7 +146,7 @@ def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) ->
     counts: dict[str, int] = {}
     for one in planned:
         counts[one.status] = counts.get(one.status, 0) + 1
-        if worth_a_line(one, interrupted):
+        if went_wrong(one, interrupted):
             print(one_line(f"{one.status} {one.name}: {one.reason}"), file=sys.stderr)
     if args.quiet:
         return

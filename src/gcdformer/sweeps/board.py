@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.display.progress import in_window
 from gcdformer.display.words import clock
 from gcdformer.errors import one_line
 from gcdformer.sweeps.plan import Planned
@@ -147,6 +148,16 @@ class LiveBoard(Board):
             table.add_row("", Text(f"… and {len(rows) - room} more", style="dim"), "")
         notes = [Text(one_line(note), style="yellow") for note in self.notes]
         return Group(table, Text(self.summary(), style="bold"), *notes)
+
+
+def board_for(planned: list[Planned], slots: int, *, quiet: bool, as_json: bool) -> Board:
+    """The board that fits the output."""
+    console = Console(highlight=False)
+    if quiet:
+        return Board(planned, slots)
+    if in_window(console) and not as_json:
+        return LiveBoard(planned, slots, console)
+    return PlainBoard(planned, slots, sys.stderr if as_json else None)
 
 
 def running_text(facts: dict[str, Any] | None) -> str:

@@ -98,3 +98,17 @@ def record_outcome(one: Planned, ending: Ending) -> None:
         one.status, one.reason = now.status, now.reason or ending.reason
         if not one.over and ending.code != EXIT_INTERRUPTED:
             one.status, one.reason = "failed", ending.reason
+
+
+def exit_code(planned: list[Planned], interrupted: bool) -> int:
+    """75 stopped by a signal, 1 a trial is not over, 3 one diverged, 0 all are over."""
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if not all(trial.over for trial in planned):
+        return 1
+    return DIVERGED if any(trial.status == "diverged" for trial in planned) else 0
+
+
+def went_wrong(trial: Planned, interrupted: bool) -> bool:
+    """Whether a trial did not come to a good end; after a signal, those that were stopped by it are as they should be."""
+    return trial.status in ("failed", "diverged", "in use") or not (trial.over or interrupted)
