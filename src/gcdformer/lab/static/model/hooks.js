@@ -54,6 +54,11 @@ export class Hooks {
     this.records.get(name).push({ shape, values: buffer.slice(0, count) });
   }
 
+  // The same patches, nothing recorded.
+  withoutRecords() {
+    return new Hooks(this.points, Object.fromEntries(this.patches), false);
+  }
+
   // {name: {shape, values}} of what was recorded, the steps of decoding put together.
   cache(globs = "*") {
     return Object.fromEntries(chosenNames(this.points, globs).map((name) => [name, joined(this.records.get(name))]));

@@ -10,8 +10,8 @@
 import { ModelError, refuse, shown } from "./errors.js";
 import { Hooks } from "./hooks.js";
 import { logSumExp } from "./kernels.js";
-import { atDigit, Prior } from "./prior.js";
-import { BEGIN, DIGIT_0, END, Problem } from "./problem.js";
+import { readOffsets, scoreAnswers, scoresUnder } from "./prior.js";
+import { BEGIN, END, Problem } from "./problem.js";
 import { Recurrent, recurrentShapes } from "./recurrent.js";
 import { readTensors } from "./safetensors.js";
 import { Transformer, transformerShapes } from "./transformer.js";
@@ -29,6 +29,7 @@ export function loadModel({ weights, config } = {}) {
 
 class Model {
   #network;
+  #lastScores = null;
 
   constructor(problem, network) {
     this.problem = problem;
@@ -54,12 +55,12 @@ class Model {
   ask(a, b, options = {}) {
     const { prior, patches, trace } = readOptions(options, ["prior", "patches", "trace"]);
     const { problem } = this;
-    const decider = prior === null ? null : new Prior(prior, problem);
+    const offsets = prior === null ? null : readOffsets(prior, problem);
     const hooks = trace || patches ? new Hooks(this.#network.points, patches, Boolean(trace)) : null;
     const steps = [];
     const input = problem.encodePair(a, b);
-    const { tokens, candidates } = this.#decide(input, decider, hooks, (token, logits) =>
-      steps.push({ token, word: problem.word(token), logits, likely: likeliestTokens(logits, problem) }),
+    const { tokens, candidates } = this.#decide(input, offsets, hooks, (token, logits) =>
+      steps.push({ token, word: problem.word(token), logits: logits.slice(), likely: likeliestTokens(logits, problem) }),
     );
     return {
       input,
@@ -76,9 +77,9 @@ class Model {
   // The answers to many pairs [a, b], null where one is unreadable.
   answers(pairs, options = {}) {
     const { prior } = readOptions(options, ["prior"]);
-    const decider = prior === null ? null : new Prior(prior, this.problem);
+    const offsets = prior === null ? null : readOffsets(prior, this.problem);
     return Array.from(pairs, ([a, b]) => {
-      const { tokens } = this.#decide(this.problem.encodePair(a, b), decider, null, null);
+      const { tokens } = this.#decide(this.problem.encodePair(a, b), offsets, null, null);
       return this.problem.decodeAnswer(tokens);
     });
   }
@@ -102,54 +103,55 @@ class Model {
 
   // Encode, decode, and give the tokens of the answer and, under a prior, the likeliest answers. `report` gets each token
   // with the logits it was chosen from.
-  #decide(inputs, prior, hooks, report) {
-    this.#network.encode(inputs, hooks);
-    const greedy = (_, logits) => argmax(logits);
-    if (prior === null) return { tokens: this.#decode(greedy, hooks, report).tokens, candidates: null };
-    if (!prior.oneDigit) return this.#decideByTree(prior, greedy, hooks, report);
-    let candidates = null;
-    const choose = (tokens, logits) => {
-      if (!atDigit(tokens)) return argmax(logits);
-      const moved = prior.vector.map((offset, token) => offset + logits[token]);
-      candidates = likeliestAnswers(Array.from(prior.offsets, (_, i) => [i + 1, moved[DIGIT_0 + 1 + i]]));
-      return argmax(moved);
-    };
-    const { tokens } = this.#decode(choose, hooks, report);
-    return { tokens, candidates };
-  }
-
-  // Every k <= K is scored exactly; if the model's own answer is none of them it competes too. The answer that wins is then
-  // decoded, to have its steps.
-  #decideByTree(prior, greedy, hooks, report) {
-    const recording = hooks?.recording ?? false;
-    if (hooks) hooks.recording = false;
-    const own = this.#decode(greedy, hooks, null);
-    const answer = this.problem.decodeAnswer(own.tokens);
-    const scored = Array.from(prior.scores(this.#network, hooks), (logP, i) => [i + 1, logP + prior.offsets[i]]);
-    if (!(answer >= 1 && answer <= scored.length)) scored.push([answer, own.logP + prior.other]);
+  #decide(inputs, offsets, hooks, report) {
+    if (offsets === null) {
+      this.#network.encode(inputs, hooks);
+      return { tokens: this.#decode(argmaxOf, hooks, report), candidates: null };
+    }
+    const scores = this.#scores(inputs, offsets.length, hooks);
+    const scored = scoresUnder(scores, offsets);
     const [best] = scored.reduce((one, other) => (other[1] > one[1] ? other : one));
-    const tokens = best === answer ? own.tokens : [...this.problem.encodeInteger(best), END];
-    if (hooks) hooks.recording = recording;
-    if (report || recording) this.#decode(({ length }) => tokens[length], hooks, report);
+    const tokens = best === scores.own.answer ? scores.own.tokens : [...this.problem.encodeInteger(best), END];
+    if (report) {
+      this.#network.encode(inputs, hooks);
+      this.#decode(({ length }) => tokens[length], hooks, report);
+    }
     return { tokens, candidates: likeliestAnswers(scored) };
   }
 
+  // ln p(k | x) of every k up to `largest`, and the model's own answer by greedy decoding, with patches but not recorded. The
+  // last ones without patches stay, so that a prior can change quickly.
+  #scores(inputs, largest, hooks) {
+    const key = `${largest}: ${inputs}`;
+    if (!hooks?.patches.size && this.#lastScores?.key === key) return this.#lastScores;
+    const network = this.#network;
+    const patches = hooks?.patches.size ? hooks.withoutRecords() : null;
+    network.encode(inputs, patches);
+    let ownLogP = 0;
+    const tokens = this.#decode(argmaxOf, patches, (token, logits) => {
+      ownLogP += logits[token] - logSumExp(logits, 0, logits.length);
+    });
+    const own = { tokens, answer: this.problem.decodeAnswer(tokens), logP: ownLogP };
+    const found = { key, logP: scoreAnswers(network, this.problem, largest, patches), own };
+    if (!patches) this.#lastScores = found;
+    return found;
+  }
+
   // Token by token: `choose` takes the next one from the tokens so far and the logits. Ends behind END, or at the longest.
+  // `report`, if any, gets the token and the logits, which are overwritten by the next step.
   #decode(choose, hooks, report) {
     const network = this.#network;
     const { longestTarget, vocabulary } = this.problem;
     const logits = network.logits.subarray(0, vocabulary);
     const tokens = [];
-    let logP = 0;
     while (tokens.length < longestTarget && tokens.at(-1) !== END) {
       network.advance([tokens.at(-1) ?? BEGIN], tokens.length, hooks);
       const token = choose(tokens, logits);
       if (!Number.isFinite(logits[token])) refuse("weights: the logits that they lead to are not finite");
-      logP += logits[token] - logSumExp(logits, 0, vocabulary);
       tokens.push(token);
-      report?.(token, logits.slice());
+      report?.(token, logits);
     }
-    return { tokens, logP };
+    return tokens;
   }
 }
 
@@ -158,6 +160,8 @@ function readOptions(options, known) {
     if (!known.includes(name)) refuse(`option ${shown(name)}: not known here; ${known.join(", ")} are`);
   return { prior: options.prior ?? null, patches: options.patches ?? null, trace: options.trace ?? false };
 }
+
+const argmaxOf = (_, logits) => argmax(logits);
 
 // The first of the largest values.
 function argmax(values) {
