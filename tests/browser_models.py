@@ -24,7 +24,7 @@ from lab_browser import Tab
 
 STATIC = Path(__file__).parent.parent / "src" / "gcdformer" / "lab" / "static"
 ORIGIN = "http://127.0.0.1"
-PAGE = """<!doctype html><title>model</title><body><script type="module">
+PAGE = """<!doctype html><title>model</title><body>model<script type="module">
 import * as checks from "/checks.js";
 window.checks = checks;
 document.body.dataset.ready = "";
