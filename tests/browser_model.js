@@ -1,6 +1,7 @@
 // The page's side of tests/test_browser_model.py: loads models by name from the test, and reports what they did as JSON.
 
 import { loadModel, ModelError } from "/model/model.js";
+import { readTensors } from "/model/safetensors.js";
 
 const CLOSE = 1e-4;
 
@@ -90,6 +91,11 @@ export async function decoded(name, rows) {
   const asked = await model(name);
   const text = (answer) => (answer === null ? null : [answer].flat().map(String));
   return rows.map((row) => text(asked.decodeAnswer(row).answer));
+}
+
+// The values of a file with one tensor, "w".
+export async function tensor(name, shape) {
+  return [...readTensors(await bytes(name), new Map([["w", shape]])).get("w")];
 }
 
 // What loading (and asking, if that works) raises: [is it a ModelError, its message] or null, for each file.

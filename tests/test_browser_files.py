@@ -10,7 +10,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save as save_arrays
 from safetensors.torch import save
 
 from browser_models import Case, Checks, case_of
@@ -103,8 +105,10 @@ def test_hostile_files(case: Case, checks: Checks) -> None:
     rng = random.Random(0)
     header, data = split(save(case.model.state_dict()))
     config = json.loads(case.config.model_dump_json())
-    checks.files["sound"] = join(header | {"__metadata__": {"format": "pt"}}, data)
-    assert checks.run("refusals", [{"weights": "sound", "config": config}]) == [None]
+    text = json.dumps(header | {"__metadata__": {"format": "pt"}}).encode()
+    for blanks in range(4):  # the data may begin at any byte
+        checks.files[f"sound-{blanks}"] = join(text + b" " * blanks, data)
+    assert checks.run("refusals", [{"weights": f"sound-{blanks}", "config": config} for blanks in range(4)]) == [None] * 4
     made = [KINDS[number % len(KINDS)](rng, header, data) for number in range(100)]
     for number, file in enumerate(made):
         checks.files[f"hostile-{number}"] = file
@@ -113,6 +117,34 @@ def test_hostile_files(case: Case, checks: Checks) -> None:
         where = (KINDS[number % len(KINDS)].__name__, made[number][:200], refusal)
         assert refusal is not None and refusal[0] and refusal[1].startswith("weights: "), where
         assert len(refusal[1]) < 300 and "\n" not in refusal[1], where
+
+
+def test_files_are_refused_by_name(case: Case, checks: Checks) -> None:
+    header, data = split(save(case.model.state_dict()))
+    name = "output_bias"
+    entry = header[name]
+    files = [
+        (b"", "weights: 0 bytes are no safetensors file"),
+        (join(b"{}", b"", 2**40), "weights: a header of 1099511627776 bytes does not fit a file of 10 bytes"),
+        (join(header | {"x": entry}, data), 'weights: unknown tensor "x"'),
+        (join(header | {name: entry | {"dtype": "BF16"}}, data),
+         "weights: tensor 'output_bias' has dtype \"BF16\"; only F32 and F16 are read here"),
+        (join(header | {name: entry | {"shape": [3]}}, data), "weights: tensor 'output_bias' needs shape [15], has [3]"),
+        (join(header, data[:-4]), "weights: tensor 'output_bias' has 60 bytes, which bytes "),
+    ]
+    for number, (file, _) in enumerate(files):
+        checks.files[f"named-{number}"] = file
+    config = json.loads(case.config.model_dump_json())
+    found = checks.run("refusals", [{"weights": f"named-{number}", "config": config} for number in range(len(files))])
+    for refusal, (_, words) in zip(found, files, strict=True):
+        assert refusal is not None and refusal[0] and refusal[1].startswith(words), (refusal, words)
+
+
+def test_every_half_is_read_exactly(checks: Checks) -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    checks.files["halves"] = save_arrays({"w": halves})
+    assert checks.run("tensor", "halves", [len(halves)]) == halves.astype(np.float64).tolist()
 
 
 WRONG: list[tuple[str, str, object, str]] = [
