@@ -68,9 +68,15 @@ export async function forward(name, inputs, targets, names, patches) {
   return plain((await model(name)).forward(inputs, targets, { patches: patchesOf(patches) }).cache(names));
 }
 
+// null stands for minus infinity.
+const offsetsOf = (prior) => prior && Float64Array.from(prior, (offset) => offset ?? -Infinity);
+
+export async function answers(name, pairs, prior) {
+  return (await model(name)).answers(pairs, { prior: offsetsOf(prior) });
+}
+
 export async function ask(name, a, b, { trace = false, patches = {}, prior = null } = {}) {
-  const offsets = prior && Float64Array.from(prior, (offset) => offset ?? -Infinity);
-  const found = (await model(name)).ask(a, b, { trace, patches: patchesOf(patches), prior: offsets });
+  const found = (await model(name)).ask(a, b, { trace, patches: patchesOf(patches), prior: offsetsOf(prior) });
   const nested = (layers) => layers.map((heads) => heads.map((rows) => rows.map((row) => [...row])));
   const { attention } = found;
   return {

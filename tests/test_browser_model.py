@@ -18,7 +18,7 @@ from gcdformer.lab.weights import half_weights
 from gcdformer.models import build_model, generate
 from gcdformer.models.hooks import Logits, patched, run_with_cache
 from gcdformer.models.inspect import attention
-from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, PLUS, encode_row
+from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, PAD, PLUS, encode_row
 from lab_browser import Tab, needs_browser, open_browser  # noqa: F401 - a fixture
 
 pytestmark = [needs_browser, pytest.mark.processes]
@@ -149,44 +149,47 @@ def offsets_of(largest: int, exponent: float) -> list[float]:
     return [-exponent * math.log(k) for k in range(1, largest + 1)]
 
 
+@torch.no_grad()
+def log_probabilities(case: Case, inputs: torch.Tensor, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """ln p of whole rows by teacher forcing, and without what is behind their last token but END."""
+    longest = max(map(len, rows))
+    padded = torch.tensor([[BEGIN, *row, *[PAD] * (longest - len(row))] for row in rows])
+    steps = Logits(case.model)(inputs.expand(len(rows), -1), padded[:, :-1]).double().log_softmax(-1)
+    each = steps.gather(2, padded[:, 1:, None])[..., 0]
+    return (each * (padded[:, 1:] != PAD)).sum(1), (each * (padded[:, 1:] > END)).sum(1)
+
+
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("family", ["transformer", "gru"])
 def test_a_prior_is_decided_as_by_brute_force(family: str, base: int, checks: Checks) -> None:
-    """ln p(k | x) of every listed k by teacher forcing; and of the model's own sequence, if it is none of them."""
-    case = checks.add(case_of(family, base))
-    largest, longest, moves = 100, case.problem.longest_target, 0
-    targets = [[BEGIN, *encode_row([k], base), END] for k in range(1, largest + 1)]
+    """Every listed k is scored, and the model's own sequence if it is none of them."""
+    case, moves = checks.add(case_of(family, base)), 0
+    targets = [[*encode_row([k], base), END] for k in range(1, 101)]
     for number, (a, b) in enumerate(questions(case.problem, 6, seed=1).tolist()):
-        offsets = torch.tensor(offsets_of(largest, 1.5 if number % 2 else -1.5), dtype=torch.float64)
-        inputs = torch.from_numpy(case.problem.encode_questions(np.array([[a, b]]))[0])
-        own = generate(case.model, inputs, longest)[0].tolist()
-        own = own[:own.index(END) + 1] if END in own else own
+        offsets = torch.tensor(offsets_of(100, 1.5 if number % 2 else -1.5), dtype=torch.float64)
         if number > 3:
             offsets[::2] = -torch.inf
-        rows = [*targets, [BEGIN, *own]]
-        padded = torch.tensor([row + [0] * (longest + 1 - len(row)) for row in rows])
-        with torch.no_grad():
-            steps = Logits(case.model)(inputs.expand(len(rows), -1), padded[:, :-1]).double().log_softmax(-1)
-        wanted = padded[:, 1:]
-        sums = (steps.gather(2, wanted[..., None])[..., 0] * (wanted != 0)).sum(1)
-        scores = torch.cat([sums[:-1] + offsets, sums[-1:] + offsets[offsets.isfinite()].min()])
-        if rows[-1] in [row for row, offset in zip(targets, offsets, strict=True) if offset.isfinite()]:
-            scores[-1] = -torch.inf
+        inputs = torch.from_numpy(case.problem.encode_questions(np.array([[a, b]]))[0])
+        own = generate(case.model, inputs, case.problem.longest_target)[0].tolist()
+        own = own[:own.index(END) + 1] if END in own else own
+        is_listed = own in targets and bool(offsets[targets.index(own)].isfinite())
+        every = torch.cat([offsets, torch.tensor([-torch.inf]) if is_listed else offsets[offsets.isfinite()].min()[None]])
+        whole, endless = (logs + every for logs in log_probabilities(case, inputs, [*targets, own]))
         given = [value if math.isfinite(value) else None for value in offsets.tolist()]
         asked = checks.run("ask", case.name, a, b, {"prior": given, "trace": True})
-        assert asked["tokens"] == rows[int(scores.argmax())][1:]
+        assert asked["tokens"] == [*targets, own][int(whole.argmax())]
         assert [step["token"] for step in asked["steps"]] == asked["tokens"]
-        assert [entry["p"] for entry in asked["candidates"]] == pytest.approx(
-            scores.softmax(0).topk(8).values.tolist(), abs=1e-4)
         assert asked["cache"]["logits"]["shape"] == [len(asked["tokens"]), case.problem.vocabulary.size]
-        assert asked["steps"][0]["logits"] == pytest.approx(steps_of(case, inputs, asked["tokens"])[0], abs=CLOSE)
+        assert checks.run("answers", case.name, [[a, b]], given) == [asked["answer"]]
+        candidates = asked["candidates"]
+        assert [entry["score"] for entry in candidates] == pytest.approx(whole.topk(8).values.tolist(), abs=CLOSE)
+        for entry in candidates:
+            listed = [k - 1 for k in range(1, 101) if k == entry["answer"] and math.isfinite(offsets[k - 1])] or [100]
+            assert entry["score"] == pytest.approx(float(whole[listed[0]]), abs=CLOSE)
+            low, high = (float((entry["score"] - logs.logsumexp(0)).exp()) for logs in (endless, whole))
+            assert 0.999 * low <= entry["p"] <= 1.001 * high
         moves += asked["tokens"] != own
     assert moves
-
-
-def steps_of(case: Case, inputs: torch.Tensor, tokens: list[int]) -> list[list[float]]:
-    with torch.no_grad():
-        return Logits(case.model)(inputs, torch.tensor([[BEGIN, *tokens[:-1]]]))[0].tolist()  # type: ignore[no-any-return]
 
 
 def test_a_prior_under_a_patch(checks: Checks, models: dict[str, Case]) -> None:

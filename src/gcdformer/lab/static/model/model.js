@@ -10,7 +10,7 @@
 import { ModelError, refuse, shown } from "./errors.js";
 import { Hooks } from "./hooks.js";
 import { logSumExp } from "./kernels.js";
-import { readOffsets, scoreAnswers, scoresUnder } from "./prior.js";
+import { bestAnswers, isListed, leastOffset, readOffsets } from "./prior.js";
 import { BEGIN, END, Problem } from "./problem.js";
 import { Recurrent, recurrentShapes } from "./recurrent.js";
 import { readTensors } from "./safetensors.js";
@@ -29,7 +29,6 @@ export function loadModel({ weights, config } = {}) {
 
 class Model {
   #network;
-  #lastScores = null;
 
   constructor(problem, network) {
     this.problem = problem;
@@ -108,33 +107,23 @@ class Model {
       this.#network.encode(inputs, hooks);
       return { tokens: this.#decode(argmaxOf, hooks, report), candidates: null };
     }
-    const scores = this.#scores(inputs, offsets.length, hooks);
-    const scored = scoresUnder(scores, offsets);
-    const [best] = scored.reduce((one, other) => (other[1] > one[1] ? other : one));
-    const tokens = best === scores.own.answer ? scores.own.tokens : [...this.problem.encodeInteger(best), END];
-    if (report) {
-      this.#network.encode(inputs, hooks);
-      this.#decode(({ length }) => tokens[length], hooks, report);
-    }
-    return { tokens, candidates: likeliestAnswers(scored) };
-  }
-
-  // ln p(k | x) of every k up to `largest`, and the model's own answer by greedy decoding, with patches but not recorded. The
-  // last ones without patches stay, so that a prior can change quickly.
-  #scores(inputs, largest, hooks) {
-    const key = `${largest}: ${inputs}`;
-    if (!hooks?.patches.size && this.#lastScores?.key === key) return this.#lastScores;
-    const network = this.#network;
+    // Patches apply to what is scored, but only the answer that wins is recorded: it is decoded once more.
     const patches = hooks?.patches.size ? hooks.withoutRecords() : null;
-    network.encode(inputs, patches);
-    let ownLogP = 0;
-    const tokens = this.#decode(argmaxOf, patches, (token, logits) => {
-      ownLogP += logits[token] - logSumExp(logits, 0, logits.length);
+    this.#network.encode(inputs, patches);
+    let logP = 0;
+    const own = this.#decode(argmaxOf, patches, (token, logits) => {
+      logP += logits[token] - logSumExp(logits, 0, logits.length);
     });
-    const own = { tokens, answer: this.problem.decodeAnswer(tokens), logP: ownLogP };
-    const found = { key, logP: scoreAnswers(network, this.problem, largest, patches), own };
-    if (!patches) this.#lastScores = found;
-    return found;
+    const answer = this.problem.decodeAnswer(own);
+    const search = report ? { count: LIKELY, all: true } : { count: 1, all: false };
+    const { scored, rest } = bestAnswers(this.#network, this.problem, offsets, search, patches);
+    if (!isListed(answer, offsets)) scored.push([answer, logP + leastOffset(offsets)]);
+    const [best] = scored.reduce((one, other) => (other[1] > one[1] ? other : one));
+    const tokens = best === answer ? own : [...this.problem.encodeInteger(best), END];
+    if (!report) return { tokens, candidates: null };
+    this.#network.encode(inputs, hooks);
+    this.#decode(({ length }) => tokens[length], hooks, report);
+    return { tokens, candidates: likeliestAnswers(scored, rest) };
   }
 
   // Token by token: `choose` takes the next one from the tokens so far and the logits. Ends behind END, or at the longest.
@@ -188,11 +177,14 @@ function likeliestTokens(logits, problem) {
   return largest(logits).map((token) => ({ token, word: problem.word(token), p: Math.exp(logits[token] - total) }));
 }
 
-// [answer, score] with the scores as shares of their sum.
-function likeliestAnswers(scored) {
+// The best answers with their scores, and these as shares of all, where answers that were left out count by their bounds.
+function likeliestAnswers(scored, rest) {
   const scores = scored.map(([, score]) => score);
-  const total = logSumExp(scores, 0, scores.length);
-  return largest(scores).map((place) => ({ answer: scored[place][0], p: Math.exp(scores[place] - total) }));
+  const total = logSumExp([...scores, ...rest], 0, scores.length + rest.length);
+  return largest(scores).map((place) => {
+    const [answer, score] = scored[place];
+    return { answer, score, p: Math.exp(score - total) };
+  });
 }
 
 // {encoder, decoder, cross}: [layer][head][query] is a Float32Array over the keys.

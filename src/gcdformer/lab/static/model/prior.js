@@ -18,45 +18,59 @@ export function readOffsets(offsets, problem) {
   return numbers;
 }
 
-// ln p(k | x) of every k up to `largest` for the question that the network has read. Their tokens form a tree; each prefix
-// is computed once, and the network's cache of positions is the path from the root.
-export function scoreAnswers(network, problem, largest, hooks) {
-  const found = new Float64Array(largest);
+// The best answers to the question that the network has read: {scored, rest}. `scored` has [k, ln p(k | x) + offset], and
+// the best `count` listed k are among them for certain; `rest` has upper bounds of the scores of those that were left out.
+//
+// The tokens of the k form a tree, and the network's cache of positions is the path from its root. A prefix is left out if
+// its ln p plus the largest offset below it cannot be among the best. With `all`, only a k whose last token is known is left
+// out, so that its bound lacks nothing but ln p(END).
+export function bestAnswers(network, problem, offsets, { count, all }, hooks) {
+  const scored = [];
+  const rest = [];
+  const best = new Float64Array(count).fill(-Infinity); // in descending order
+  const add = (k, score) => {
+    scored.push([k, score]);
+    let at = count;
+    while (at > 0 && score > best[at - 1]) at -= 1;
+    if (at < count) best.copyWithin(at + 1, at).fill(score, at, at + 1);
+  };
   const walk = (node, token, position, logP) => {
     network.advance([token], position, hooks);
-    const total = logSumExp(network.logits, 0, problem.vocabulary);
-    if (node.k) found[node.k - 1] = logP + network.logits[END] - total;
-    const steps = [...node.children].map(([next, child]) => [child, next, logP + network.logits[next] - total]);
-    for (const [child, next, sum] of steps) walk(child, next, position + 1, sum);
+    const { logits } = network;
+    const base = logP - logSumExp(logits, 0, problem.vocabulary);
+    if (node.k) add(node.k, base + logits[END] + offsets[node.k - 1]);
+    const steps = [...node.children].map(([next, child]) => ({ child, next, sum: base + logits[next] }));
+    steps.sort((one, other) => other.sum + other.child.offset - one.sum - one.child.offset);
+    for (const { child, next, sum } of steps) {
+      const bound = sum + child.offset;
+      if (bound < best[count - 1] && !(all && child.children.size)) rest.push(bound);
+      else walk(child, next, position + 1, sum);
+    }
   };
-  walk(prefixTree(problem, largest), BEGIN, 0, 0);
-  return found;
+  walk(prefixTree(problem, offsets), BEGIN, 0, 0);
+  return { scored, rest };
 }
 
-// Every prefix of the tokens of 1..K: its children by their token, and the k that ends there, if any.
-function prefixTree(problem, largest) {
-  const root = { children: new Map(), k: 0 };
-  for (let k = 1; k <= largest; k += 1) {
+// Every prefix of the tokens of the listed k: its children by their token, the k that ends there if any, and the largest
+// offset of the k below it.
+function prefixTree(problem, offsets) {
+  const fresh = () => ({ children: new Map(), k: 0, offset: -Infinity });
+  const root = fresh();
+  offsets.forEach((offset, i) => {
+    if (offset === -Infinity) return;
     let node = root;
-    for (const token of problem.encodeInteger(k)) {
-      if (!node.children.has(token)) node.children.set(token, { children: new Map(), k: 0 });
+    for (const token of problem.encodeInteger(i + 1)) {
+      if (!node.children.has(token)) node.children.set(token, fresh());
       node = node.children.get(token);
+      node.offset = Math.max(node.offset, offset);
     }
-    node.k = k;
-  }
+    node.k = i + 1;
+  });
   return root;
 }
 
-// [answer, ln p + offset] of every listed k, and of the model's own answer if it is none of them.
-export function scoresUnder({ logP, own }, offsets) {
-  const scored = [];
-  let least = Infinity;
-  offsets.forEach((offset, i) => {
-    if (offset === -Infinity) return;
-    scored.push([i + 1, logP[i] + offset]);
-    least = Math.min(least, offset);
-  });
-  const isListed = own.answer >= 1 && own.answer <= offsets.length && offsets[own.answer - 1] > -Infinity;
-  if (!isListed) scored.push([own.answer, own.logP + least]);
-  return scored;
-}
+// Whether this answer is one of those that the offsets list.
+export const isListed = (answer, offsets) => answer >= 1 && answer <= offsets.length && offsets[answer - 1] > -Infinity;
+
+// The offset of all sequences that are not listed.
+export const leastOffset = (offsets) => offsets.reduce((least, o) => (o > -Infinity && o < least ? o : least), Infinity);
