@@ -1,8 +1,9 @@
-"""How fast the model is in a browser: `python benchmarks/browser_model.py [--preset fast] [--half]`.
+"""How fast the model is in a browser: `python benchmarks/browser_model.py [--preset fast | --run DIR] [--half]`.
 
-A page on a local static server loads the module and fresh weights of the preset's shape, and answers. cold: from the
-navigation to the first answer, in a new browser each time. later: milliseconds of each further answer, with and without a
-trace, and under a prior. Needs quiet cores; figures are JSON.
+A page on a local static server loads the module and weights (fresh ones of the preset's shape, or a run's), and answers.
+cold: from the navigation to the first answer, in a new browser each time. later: milliseconds of each further answer, with
+and without a trace, and under a prior (which is for trained weights: fresh ones are sure of nothing, so that the search is
+long). Needs quiet cores; figures are JSON.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from safetensors.torch import save
 
-from gcdformer import Problem
+from gcdformer import Problem, Run
 from gcdformer.config import Config
-from gcdformer.models import build_model
+from gcdformer.models import Seq2Seq, build_model
 from gcdformer.presets import preset
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 STATIC = Path(__file__).parent.parent / "src" / "gcdformer" / "lab" / "static"
 COLD_STARTS = 5
 PAGE = """<!doctype html><title>model</title><link rel="icon" href="data:,">
+<link rel="preload" as="fetch" crossorigin href="model.safetensors">
+<link rel="preload" as="fetch" crossorigin href="config.json">
+MODULES
 <script type="module">
 import { loadModel } from "./model/model.js";
 const [weights, config] = await Promise.all([
@@ -77,13 +81,13 @@ def served(folder: Path) -> Iterator[str]:
             thread.join()
 
 
-def measure(config: Config, half: bool) -> dict[str, Any]:
-    model = build_model(config, Problem.of(config), seed=0)
+def measure(config: Config, model: Seq2Seq, half: bool) -> dict[str, Any]:
     weights = save((model.half() if half else model).state_dict())
+    modules = [f'<link rel="modulepreload" href="model/{path.name}">' for path in sorted((STATIC / "model").iterdir())]
     with tempfile.TemporaryDirectory() as name, sync_playwright() as play:
         folder = Path(name)
         shutil.copytree(STATIC / "model", folder / "model")
-        (folder / "index.html").write_text(PAGE)
+        (folder / "index.html").write_text(PAGE.replace("MODULES", "\n".join(modules)))
         (folder / "config.json").write_text(config.model_dump_json())
         (folder / "model.safetensors").write_bytes(weights)
         with served(folder) as url:
@@ -108,9 +112,15 @@ def measure(config: Config, half: bool) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="fast")
+    parser.add_argument("--run", type=Path)
     parser.add_argument("--half", action="store_true", help="weights in float16")
     words = parser.parse_args()
-    print(json.dumps({words.preset: measure(preset(words.preset), words.half)}))
+    if words.run:
+        config, model = Run(words.run).config, Run(words.run).predictor().model
+    else:
+        config = preset(words.preset)
+        model = build_model(config, Problem.of(config), seed=0)
+    print(json.dumps({words.run.name if words.run else words.preset: measure(config, model, words.half)}))
 
 
 if __name__ == "__main__":

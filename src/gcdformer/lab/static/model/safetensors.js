@@ -70,15 +70,17 @@ function readValues(buffer, dataAt, { name, dtype, begin, end }) {
   return values;
 }
 
-// IEEE half precision to single: 1 bit of sign, 5 of exponent, 10 of fraction.
+// The value of the last bit of the fraction, by the exponent; the last exponent is that of infinities and NaN.
+const UNITS = Float64Array.from({ length: 32 }, (_, exponent) => (exponent === 31 ? NaN : 2 ** (Math.max(exponent, 1) - 25)));
+
+// IEEE half precision to single: 1 bit of sign, 5 of exponent, 10 of fraction, with a 1 before it unless the exponent is 0.
 function widen(halves) {
   const values = new Float32Array(halves.length);
   for (let i = 0; i < halves.length; i += 1) {
     const exponent = (halves[i] >> 10) & 31;
     const fraction = halves[i] & 1023;
-    const sign = halves[i] & 0x8000 ? -1 : 1;
-    if (exponent === 31) values[i] = NaN;
-    else values[i] = sign * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
+    const value = (exponent ? 1024 + fraction : fraction) * UNITS[exponent];
+    values[i] = halves[i] & 0x8000 ? -value : value;
   }
   return values;
 }
