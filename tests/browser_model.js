@@ -1,5 +1,6 @@
 // The page's side of tests/test_browser_model.py: loads models by name from the test, and reports what they did as JSON.
 
+import { askedOf } from "/model/asked.js";
 import { loadModel, ModelError } from "/model/model.js";
 import { readTensors } from "/model/safetensors.js";
 
@@ -68,6 +69,18 @@ export async function forward(name, inputs, targets, names, patches) {
   return plain((await model(name)).forward(inputs, targets, { patches: patchesOf(patches) }).cache(names));
 }
 
+const lists = (layers) => layers.map((heads) => heads.map((rows) => rows.map((row) => [...row])));
+const nested = (attention) => Object.fromEntries(Object.entries(attention).map(([side, all]) => [side, lists(all)]));
+
+// As the lab's server answers.
+export async function asked(name, pairs) {
+  const loaded = await model(name);
+  return pairs.map(([a, b]) => {
+    const found = askedOf(loaded, a, b);
+    return { ...found, attention: nested(found.attention) };
+  });
+}
+
 // null stands for minus infinity.
 const offsetsOf = (prior) => prior && Float64Array.from(prior, (offset) => offset ?? -Infinity);
 
@@ -77,12 +90,10 @@ export async function answers(name, pairs, prior) {
 
 export async function ask(name, a, b, { trace = false, patches = {}, prior = null } = {}) {
   const found = (await model(name)).ask(a, b, { trace, patches: patchesOf(patches), prior: offsetsOf(prior) });
-  const nested = (layers) => layers.map((heads) => heads.map((rows) => rows.map((row) => [...row])));
-  const { attention } = found;
   return {
     ...found,
     steps: found.steps.map((step) => ({ ...step, logits: [...step.logits] })),
-    attention: attention && Object.fromEntries(Object.entries(attention).map(([side, all]) => [side, nested(all)])),
+    attention: found.attention && nested(found.attention),
     cache: trace ? plain(found.cache()) : null,
   };
 }
