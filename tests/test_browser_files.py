@@ -156,7 +156,7 @@ WRONG: list[tuple[str, str, object, str]] = [
     ("task", "maximum", 2**53, "task.maximum: an integer in 2..9007199254740991"),
     ("task", "maximum", 2000, "weights: tensor 'embed_inputs.positions.weight' needs shape [10,32], has [16,32]"),
     ("task", "framing", "new", 'task.framing: "new" is not known here; none, published are'),
-    ("task", "tokens", "bytes", 'task."tokens": this field is not known here'),
+    ("task", "tokens", "bytes", 'configuration: the field "tokens" of \'task\' is not known here'),
     ("model", "family", "mamba", 'model.family: "mamba" is not known here; transformer, lstm, gru are'),
     ("model", "family", "lstm", "weights: unknown tensor"),
     ("model", "encoder_layers", 10**9, "model.encoder_layers: an integer in 1..256, got 1000000000"),
@@ -170,8 +170,8 @@ WRONG: list[tuple[str, str, object, str]] = [
     ("model", "positions", 999_999, "weights: tensor 'embed_inputs.positions.weight' needs shape [999999,32]"),
     ("model", "cross_query", "both", 'model.cross_query: "both" is not known here; state, input are'),
     ("model", "norm_epsilon", "x" * 10**6, 'model.norm_epsilon: a number in 1e-12..0.1, got "xxx'),
-    ("model", "activation", "gelu", 'model."activation": this field is not known here'),
-    ("model", "__proto__", {"family": "gru"}, 'model."__proto__": this field is not known here'),
+    ("model", "activation", "gelu", 'configuration: the field "activation" of \'model\' is not known here'),
+    ("model", "__proto__", {"family": "gru"}, 'configuration: the field "__proto__" of \'model\' is not known here'),
 ]
 
 

@@ -50,7 +50,7 @@ class Section {
   }
 
   nothingElse() {
-    for (const name of this.unread) refuse(`${this.name}.${shown(name)}: this field is not known here`);
+    for (const name of this.unread) refuse(`configuration: the field ${shown(name)} of '${this.name}' is not known here`);
   }
 }
 
