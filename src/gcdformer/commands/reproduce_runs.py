@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 
 from gcdformer.commands.reproduce import known_entries
-from gcdformer.commands.sweep import board_for, exit_code, worth_a_line
 from gcdformer.config import Config
 from gcdformer.options import print_json
 from gcdformer.paper.compare import count_of, open_experiments
@@ -86,7 +85,7 @@ def duration(seconds: float) -> str:
 
 
 def slots(args: argparse.Namespace) -> int:
-    from gcdformer.sweeps.local import slots_here
+    from gcdformer.sweeps.launcher import slots_here
     return int(args.jobs or slots_here(ONE_THREAD))
 
 
@@ -103,20 +102,20 @@ def wall_time(args: argparse.Namespace, todo: list[Planned]) -> float | None:
 def train_missing(args: argparse.Namespace, planned: list[Planned], recipe: Recipe) -> int:
     """Hand what is missing to the local launcher: each run a process with one thread."""
     missing = to_train(planned)
-    how = argparse.Namespace(json=args.json or args.markdown, quiet=args.quiet)
-    if not all(one.over for one in planned) and not how.quiet:
-        print(work(args, planned), file=sys.stderr if how.json else sys.stdout, flush=True)
+    as_json = args.json or args.markdown
+    if not all(one.over for one in planned) and not args.quiet:
+        print(work(args, planned), file=sys.stderr if as_json else sys.stdout, flush=True)
     if not missing:
         return 0
-    from gcdformer.sweeps.launcher import run_trials
-    from gcdformer.sweeps.local import LocalLauncher
+    from gcdformer.sweeps.board import board_for
+    from gcdformer.sweeps.launcher import LocalLauncher, exit_code, run_trials, went_wrong
     from gcdformer.training.signals import StopRequest
     here = [one for one in planned if one.status not in (RECORDED, MEASURED)]
     mark(missing, recipe)
     with StopRequest() as stop, LocalLauncher(ONE_THREAD, args.jobs) as launcher:
-        run_trials(here, launcher, board_for(how, here, launcher.slots), stop)
+        run_trials(here, launcher, board_for(here, launcher.slots, quiet=args.quiet, as_json=as_json), stop)
         interrupted = bool(stop)
     for one in here:
-        if worth_a_line(one, interrupted):
+        if went_wrong(one, interrupted):
             print(f"gcdformer: {one.status} {one.name}: {one.reason}", file=sys.stderr)
     return exit_code(here, interrupted)

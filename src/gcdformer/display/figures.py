@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
 
-Lines = list[dict[str, Any]]
+Lines = Sequence[Mapping[str, Any]]
 
 INK = "#123456"
 SOFT = "#234567"

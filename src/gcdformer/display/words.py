@@ -9,6 +9,7 @@ from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.sieve import components, prime_power, products
+from gcdformer.tasks import TASKS
 
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
@@ -70,15 +71,29 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
 
 def describe_config(config: Config) -> str:
     """What is trained, in a line."""
-    task = config.task
-    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
+    return (f"{describe_task(config)}, integers up to {config.task.maximum:,}; {examples_in_words(config)}; "
             f"{model_size(config)} layers, {config.model.decoder_dim} dimensions; seed {config.training.seed}")
 
 
 def headline(config: Config) -> str:
     """The same for a narrow place."""
-    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {model_size(config)}, "
+    return (f"{describe_task(config)}: {examples_in_words(config)}; {model_size(config)}, "
             f"d={config.model.decoder_dim}, seed {config.training.seed}")
+
+
+def describe_task(config: Config) -> str:
+    """`gcd in base 30`; of a task in a file of one's own, the name without the path."""
+    return f"{config.task.task.rpartition(':')[2]} in base {config.task.base}"
+
+
+def examples_in_words(config: Config) -> str:
+    """Where the training examples come from: a file, or the distributions that they are drawn from. A task of one's own is not
+    loaded for it: where a GCD is drawn, it has one."""
+    data, name = config.data, config.task.task
+    if data.train_file is not None:
+        return f"from {data.train_file}"
+    has_gcd = data.outcomes != "natural" or name in TASKS and TASKS[name].has_gcd
+    return f"{data.operands} operands" + (f", {data.outcomes_in_words} outcomes" if has_gcd else "")
 
 
 def model_size(config: Config) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from gcdformer.config import Config
+from gcdformer.display.words import examples_in_words
 from gcdformer.errors import UserError
 from gcdformer.lab.damage import reading
 from gcdformer.lab.liveness import held_locks, is_live
@@ -165,7 +166,7 @@ def describe(config: Config) -> dict[str, Any]:
     drawn = data.train_file is None
     sizes = (f"{model.encoder_layers}+{model.decoder_layers} layers" if model.encoder_layers != model.decoder_layers
              or model.family == "transformer" else f"{model.decoder_layers} layers")
-    return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": config.examples_in_words,
+    return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": examples_in_words(config),
             "operands": data.operands if drawn else None,
             "outcomes": data.outcomes_in_words if drawn and task.task == "gcd" else None,
             "family": model.family, "dim": model.decoder_dim,
@@ -176,8 +177,8 @@ def describe(config: Config) -> dict[str, Any]:
 
 def progress(path: Path) -> dict[str, Any]:
     """The last evaluation and a small curve."""
-    lines = sample_lines(path)
-    last = lines[-1] if lines else {}
+    lines: Sequence[Mapping[str, Any]] = sample_lines(path)
+    last: Mapping[str, Any] = lines[-1] if lines else {}
     measure = "n_correct" if "n_correct" in last else "accuracy"
     return {"epochs": last.get("epoch", 0), "accuracy": last.get("accuracy"), "n_correct": last.get("n_correct"),
             "examples": last.get("examples", 0), "seconds": last.get("seconds", 0.0), "curve_of": measure,

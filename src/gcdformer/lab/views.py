@@ -17,9 +17,8 @@ from gcdformer.lab.catalogue import Catalogue, Entry, describe
 from gcdformer.lab.damage import reading
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
-from gcdformer.runs.checkpoint_names import checkpoint_steps
 from gcdformer.runs.explain import tested_maximum
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
 
 COLUMNS = ("epoch", "examples", "seconds", "loss", "test_loss", "accuracy", "stratified_accuracy", "n_correct", "throughput")
 SHOWN_VALUES = 6

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,13 +171,15 @@ def entry_of(run: Run, name: str, *, experiments: list[str], preset: str, versio
         raise UserError(f"{run.path}: no epoch has been evaluated yet, so there is nothing to record")
     if why is not None and why.reason not in REASONS:
         raise UserError(f"why: one of {', '.join(REASONS)}, got '{why.reason}'")
-    throughputs = [line["throughput"] for line in lines if line.get("throughput")]
+    throughputs = [rate for line in lines if (rate := line["throughput"])]
+    columns: Sequence[Mapping[str, Any]] = lines
     facts: dict[str, Any] = {
         "format": FORMAT, "gcdformer": run.made_by.get("version", __version__), "preset": preset, "preset_version": version,
         "changed": changed, "experiments": sorted(experiments), "config": run.config.model_dump(exclude_none=True),
         "examples_per_s": round(median(throughputs)) if throughputs else None,
         "why": {"reason": why.reason, "text": why.text} if why else None,
-        "curve": {key: [short(line[key], decimals) for line in lines] for key, decimals in CURVE.items() if key in lines[0]},
+        "curve": {key: [short(line[key], decimals) for line in columns] for key, decimals in CURVE.items()
+                  if key in lines[0]},
         "events": [[line["epoch"], line["events"]["entered"], line["events"]["left"]] for line in lines
                    if any(line.get("events", {}).values())],
         "late": late_predictions(run), "classes": class_history(run),
