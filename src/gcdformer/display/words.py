@@ -87,8 +87,10 @@ def describe_task(config: Config) -> str:
 
 
 def examples_in_words(config: Config) -> str:
-    """Where the training examples come from: a file, or the distributions that they are drawn from. A task of one's own is not
-    loaded for it: where a GCD is drawn, it has one."""
+    """Where the training examples come from: a file, or the distributions that they are drawn from.
+
+    The code of a task is not run for it: where a GCD is drawn, the task has one.
+    """
     data, name = config.data, config.task.task
     if data.train_file is not None:
         return f"from {data.train_file}"
