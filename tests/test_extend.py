@@ -22,6 +22,7 @@ from gcdformer import Problem, Stream, explain, run_with_cache, train
 from gcdformer.config import Family, OperandDistribution
 from gcdformer.config.sections import TRACKERS as TRACKER_NAMES
 from gcdformer.config.sections import Optimizer
+from gcdformer.display import figures
 from gcdformer.models import build_model, count_parameters, flops_per_example, generate
 from gcdformer.models.build import FAMILIES
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
@@ -131,6 +132,14 @@ def test_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
     module["add_arguments"](parser)
     assert module["run"](parser.parse_args(["12", "--json"])) == 0
     assert json.loads(capsys.readouterr().out) == {"divisors": [1, 2, 3, 4, 6, 12]}
+
+
+def test_a_figure() -> None:
+    (block,) = (block for block in BLOCKS if "-> Figure" in block)
+    module = dict(vars(figures))
+    exec(compile(block, "docs/extend.md figure", "exec", dont_inherit=False), module)
+    svg = figures.to_svg(module["losses"]([{"epoch": 1, "loss": 2.0}, {"epoch": 2, "loss": 1.0}]), "Loss")
+    assert svg.startswith("<svg") and "Loss" in svg
 
 
 def test_the_page_names_every_method_that_a_model_needs() -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from gcdformer.config import Config, config_leaves
-from gcdformer.data import Problem
 from gcdformer.display.progress import in_window, progress
+from gcdformer.display.words import has_outcomes
 from gcdformer.errors import UserError
 from gcdformer.options import (
     add_config_flags,
@@ -159,7 +159,7 @@ def default_name(config: Config) -> str:
     if data.train_file is not None:
         words.append(f"from-{plain(Path(data.train_file).stem)}")
     else:
-        words += [data.operands, *([data.outcomes] if Problem.of(config).task.has_gcd else [])]
+        words += [data.operands, *([data.outcomes] if has_outcomes(config) else [])]
     return "-".join(words)
 
 

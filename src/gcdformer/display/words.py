@@ -87,15 +87,17 @@ def describe_task(config: Config) -> str:
 
 
 def examples_in_words(config: Config) -> str:
-    """Where the training examples come from: a file, or the distributions that they are drawn from.
+    """Where the training examples come from: a file, or the distributions that they are drawn from."""
+    if config.data.train_file is not None:
+        return f"from {config.data.train_file}"
+    outcomes = f", {config.data.outcomes_in_words} outcomes" if has_outcomes(config) else ""
+    return f"{config.data.operands} operands{outcomes}"
 
-    The code of a task is not run for it: where a GCD is drawn, the task has one.
-    """
-    data, name = config.data, config.task.task
-    if data.train_file is not None:
-        return f"from {data.train_file}"
-    has_gcd = data.outcomes != "natural" or name in TASKS and TASKS[name].has_gcd
-    return f"{data.operands} operands" + (f", {data.outcomes_in_words} outcomes" if has_gcd else "")
+
+def has_outcomes(config: Config) -> bool:
+    """Whether an outcome distribution has a meaning. The code of a task is not run for it: one that draws GCD has it."""
+    name = config.task.task
+    return config.data.outcomes != "natural" or name in TASKS and TASKS[name].has_gcd
 
 
 def model_size(config: Config) -> str:

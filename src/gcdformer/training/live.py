@@ -47,15 +47,17 @@ class Page:
 
     def __init__(self, draw: Callable[[], RenderableType], console: Console | None, *, per_second: int,
                  most_notes: int) -> None:
-        self.console, self.most_notes = console or Console(), most_notes
+        self.draw, self.console, self.per_second, self.most_notes = draw, console or Console(), per_second, most_notes
         self.notes: list[str] = []
-        self.live = Live(console=self.console, refresh_per_second=per_second, get_renderable=draw)
+        self.live: Live | None = None
 
     def open(self) -> None:
+        self.live = Live(console=self.console, refresh_per_second=self.per_second, get_renderable=self.draw)
         self.live.start()
 
     def close(self) -> None:
-        self.live.stop()
+        if self.live:
+            self.live.stop()
 
     def note(self, message: str) -> None:
         self.notes = [*self.notes, message][-self.most_notes:]
