@@ -217,4 +217,5 @@ def test_golden_losses(name: str) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[0] < 2 * math.log(problem.vocabulary.size)
+    assert name in GOLDEN, f"of a new family: {losses[0]:.5f}, {losses[-1]:.5f}"
     np.testing.assert_allclose((losses[0], losses[-1]), GOLDEN[name], rtol=2e-3)
