@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from types import TracebackType
-from typing import Self
+from typing import Self, final
 
 from gcdformer.errors import UserError
 from gcdformer.sweeps.board import Board
@@ -122,6 +122,7 @@ def went_wrong(trial: Planned, interrupted: bool) -> bool:
     return trial.status in ("failed", "diverged", "in use") or not (trial.over or interrupted)
 
 
+@final
 class LocalLauncher(Launcher):
     """Processes. The driver holds the standard input of each; should it die, they save and stop."""
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, final
 
 from gcdformer.config import Config
 from gcdformer.errors import MissingExtra, UserError
@@ -142,6 +142,7 @@ def trial_task(config: str, out: str, here: str) -> tuple[int, str]:
     return ending.code, ending.reason
 
 
+@final
 class RayLauncher(Launcher):
     """Tasks. Ray queues them and places them where their needs are met."""
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict, cast, final
 
 from gcdformer.config import Config
 from gcdformer.errors import InUse, UserError
@@ -67,6 +67,7 @@ class TrialProgress(TypedDict):
     n_correct: NotRequired[int | None]
 
 
+@final
 class ProgressView(View):
     """Leaves a small file in the run folder, at most every `every` seconds; it is gone when the session is over.
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from typing import final
 
 import torch
 import torch.distributed as dist
@@ -109,6 +110,7 @@ class SummedLoss(nn.Module):
         return sequence_loss(self.model, inputs_NS, targets_NT, reduction="sum")
 
 
+@final
 class AutogradBackend(Backend):
     """Any model on any device; several ranks by DDP."""
 
@@ -146,6 +148,7 @@ class AutogradBackend(Backend):
         self.optimizers.load(tensors)
 
 
+@final
 class PackedBackend(Backend):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import final
 
 import torch
 from torch import Tensor
@@ -48,6 +49,7 @@ def without_denormals() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
+@final
 class Learner:
     """A model with its backend and its stream, on a device."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gcdformer.runs.checkpoint import TrainingState
 
 
+@final
 class Page:
     """Redraws what a function gives, some times a second, from `open` to `close`; holds the last few notes for it."""
 
@@ -66,6 +67,7 @@ class Page:
         return [Text(one_line(note), style="yellow") for note in self.notes]
 
 
+@final
 class LiveView(View):
     """A page that redraws itself: progress, loss, speed, accuracy, and the grid of f(k) as the sieve grows."""
 

@@ -10,6 +10,7 @@ import math
 import signal
 from dataclasses import replace
 from time import perf_counter
+from typing import final
 
 import torch
 
@@ -33,6 +34,7 @@ from gcdformer.training.trackers import Trackers
 from gcdformer.training.view import Evaluated, Evaluating, Stepped, View
 
 
+@final
 class TrainingLoop:
     """The steps and evaluations of one session, from where the last one stopped."""
 

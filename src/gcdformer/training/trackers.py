@@ -19,7 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, final
 
 from gcdformer.config import Config
 from gcdformer.errors import MissingExtra
@@ -67,6 +67,7 @@ class Tracker(ABC):
         """Write what is left."""
 
 
+@final
 class TensorBoard(Tracker):
     """Event files; the step is the epoch."""
 
@@ -92,6 +93,7 @@ class TensorBoard(Tracker):
         self.writer.close()
 
 
+@final
 class WeightsAndBiases(Tracker):
     """One W&B run for all sessions of a run; the step is the epoch.
 

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self, final
 
 from gcdformer.config import Config
 from gcdformer.data.reading import Progress
@@ -141,6 +141,7 @@ class View(ABC):
         self.show(Closed())
 
 
+@final
 class SilentView(View):
     """Shows nothing but warnings."""
 
@@ -149,6 +150,7 @@ class SilentView(View):
             LOG.warning("gcdformer: %s", event.message)
 
 
+@final
 class PlainView(View):
     """Some lines at the start, one per epoch, some within long epochs, one at the end; no control characters: for logs and
     pipes."""
