@@ -129,7 +129,8 @@ class Run:
 
     def require_gcd(self) -> None:
         if not self.problem.task.has_gcd:
-            raise UserError(f"{self.path}: prediction tables are for task 'gcd' and others with a GCD, not '{self.config.task.task}'")
+            raise UserError(f"{self.path}: prediction tables are for task 'gcd' and others with a GCD, not "
+                            f"'{self.config.task.task}'")
 
     def checkpoint_step(self, checkpoint: str = "last") -> int:
         """The step of the checkpoint that `best`, `last`, `certified` or an epoch means; for `last`, damaged ones are
