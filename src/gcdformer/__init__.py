@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gcdformer.runs.exported import load_exported
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
-    from gcdformer.training.api import train
+    from gcdformer.training.session import train
 
 _HOMES = {
     "Config": "gcdformer.config",
@@ -51,7 +51,7 @@ _HOMES = {
     "preset": "gcdformer.presets",
     "reproduction_tables": "gcdformer.paper.comparison",
     "run_with_cache": "gcdformer.models.hooks",
-    "train": "gcdformer.training.api",
+    "train": "gcdformer.training.session",
 }
 
 __all__ = [

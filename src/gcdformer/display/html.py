@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from gcdformer.config import LEAST_PAIRS
+from gcdformer.config import LEAST_PAIRS, Config
 from gcdformer.display.cells import explanation_cells
 from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
+    describe_config,
     known_sets,
     numbers,
     rule_mark,
@@ -136,6 +137,18 @@ def sentence(text: str) -> str:
 def framed(body: str) -> str:
     """The piece with its style, which touches nothing else on the page."""
     return f'<div class="gcdformer"><style>{piece_style()}</style>{body}</div>'
+
+
+def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], found: Explanation | None) -> str:
+    """A run as it is now: what was trained, how far it has come, its curves and, if it was explained, its grid of f(k)."""
+    if not lines:
+        return framed(header(name, describe_config(config), None, []) + "<p>No epoch has been evaluated yet.</p>")
+    last = lines[-1]
+    facts = [] if found else [("accuracy", f"{last['accuracy']:.2f} %")]
+    facts += [("epochs", f"{last['epoch']}"), ("examples", f"{last['examples']:,}"),
+              ("minutes", f"{last['seconds'] / 60:.1f}")]
+    sieve = f'<p class="known">{known(found)}</p>{grid(found)}' if found else ""
+    return framed(header(name, describe_config(config), found, facts) + curves(lines) + sieve)
 
 
 def shown(prediction: int) -> str:

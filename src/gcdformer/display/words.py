@@ -11,6 +11,7 @@ from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.sieve import components, prime_power, products
 from gcdformer.explanation.timeline import Timeline
+from gcdformer.tasks import TASKS
 
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
@@ -73,14 +74,13 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
 
 def describe_config(config: Config) -> str:
     """What is trained, in a line."""
-    task = config.task
-    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
+    return (f"{describe_task(config)}, integers up to {config.task.maximum:,}; {examples_in_words(config)}; "
             f"{describe_model(config)}; seed {config.training.seed}")
 
 
 def headline(config: Config) -> str:
     """The same for a narrow place."""
-    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {short_model(config)}, "
+    return (f"{describe_task(config)}: {examples_in_words(config)}; {short_model(config)}, "
             f"seed {config.training.seed}")
 
 
@@ -96,6 +96,25 @@ def short_model(config: Config) -> str:
     """`transformer 4+4, d = 512`."""
     model = config.model
     return f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}"
+
+
+def describe_task(config: Config) -> str:
+    """`gcd in base 30`; of a task in a file of one's own, the name without the path."""
+    return f"{config.task.task.rpartition(':')[2]} in base {config.task.base}"
+
+
+def examples_in_words(config: Config) -> str:
+    """Where the training examples come from: a file, or the distributions that they are drawn from."""
+    if config.data.train_file is not None:
+        return f"from {config.data.train_file}"
+    outcomes = f", {config.data.outcomes_in_words} outcomes" if has_outcomes(config) else ""
+    return f"{config.data.operands} operands{outcomes}"
+
+
+def has_outcomes(config: Config) -> bool:
+    """Whether an outcome distribution has a meaning. The code of a task is not run for it: one that draws GCD has it."""
+    name = config.task.task
+    return config.data.outcomes != "natural" or name in TASKS and TASKS[name].has_gcd
 
 
 def clock(seconds: float) -> str:

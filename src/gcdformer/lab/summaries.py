@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from gcdformer.config import Config
-from gcdformer.display.words import describe_model, short_model
+from gcdformer.display.words import describe_model, examples_in_words, short_model
 from gcdformer.errors import UserError
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import MOST_RUNS, Catalogue, Entry, reading
@@ -74,7 +74,7 @@ def describe(config: Config, with_gcd: bool) -> Description:
     """What a person calls a run by."""
     task, data = config.task, config.data
     drawn = data.train_file is None
-    return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": config.examples_in_words,
+    return {"task": task.task, "base": task.base, "maximum": task.maximum, "examples_from": examples_in_words(config),
             "operands": data.operands if drawn else None, "outcomes": data.outcomes_in_words if drawn and with_gcd else None,
             "family": config.model.family, "dim": config.model.decoder_dim, "model": describe_model(config),
             "short_model": short_model(config), "seed": config.training.seed}

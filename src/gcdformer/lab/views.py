@@ -16,9 +16,8 @@ from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePow
 from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
-from gcdformer.runs.checkpoint_names import checkpoint_steps
 from gcdformer.runs.explain import explain_evaluation
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
 from gcdformer.tasks.registry import TASKS
 
 SHOWN_VALUES = 6

@@ -147,7 +147,7 @@ def budget_text(config: Config) -> str:
 
 
 def slots(jobs: int | None) -> int:
-    from gcdformer.sweeps.local import slots_here
+    from gcdformer.sweeps.launcher import slots_here
     return jobs or slots_here(ONE_THREAD)
 
 
@@ -170,8 +170,7 @@ def train_missing(planned: list[Planned], recipe: Recipe, jobs: int | None, *, q
     if not missing:
         return 0
     from gcdformer.sweeps.board import board_for
-    from gcdformer.sweeps.launcher import exit_code, run_trials, went_wrong
-    from gcdformer.sweeps.local import LocalLauncher
+    from gcdformer.sweeps.launcher import LocalLauncher, exit_code, run_trials, went_wrong
     from gcdformer.training.signals import StopRequest
     here = [trial for trial in planned if trial.status not in (RECORDED, MEASURED)]
     write_marks(missing, recipe)

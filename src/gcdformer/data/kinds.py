@@ -1,6 +1,6 @@
-"""Int2Int's types of a question or an answer: `int`, `int[n]`, `range(a,b)`; and the task that only a file knows.
+"""Int2Int's types of a question or an answer: `int`, `int[n]`, `range(a,b)`; and examples that only a file knows.
 
-Such a task has no distribution to draw from and no function that answers: both are in the file. Knows integers, not lines.
+Such examples are no task: there is no distribution to draw from and no function that answers. Knows integers, not lines.
 """
 
 from __future__ import annotations
@@ -8,13 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
-from gcdformer.config import LARGEST_INTEGER
+from gcdformer.config import FILE_TASK, LARGEST_INTEGER
 from gcdformer.errors import UserError
-from gcdformer.numbers.distributions import OperandDistribution, PairDistribution
-from gcdformer.numbers.encoding import Integers
-from gcdformer.tasks.task import Task
 
 MOST_INTEGERS = 1000
 GRAMMAR = re.compile(r"(?:(int)|int\[(\d{1,4})\]|range\((?:(-?\d{1,19}), ?)?(-?\d{1,19})\))", re.ASCII)
@@ -43,15 +38,15 @@ class Kind:
 
 
 def several(count: int) -> Kind:
-    """So many integers, without bounds of their own: an array if more than one."""
+    """That many integers, without bounds of their own: an array if more than one."""
     return Kind(count, array=count > 1)
 
 
 def parse_kind(text: str) -> Kind:
-    found = GRAMMAR.fullmatch(text.strip())
-    if found is None:
+    match = GRAMMAR.fullmatch(text.strip())
+    if match is None:
         raise UserError(f"data_types: 'int', 'int[n]' or 'range(a,b)' on each side of one colon, got '{text[:50]}'")
-    single, count, low, high = found.groups()
+    single, count, low, high = match.groups()
     if single:
         return Kind(1)
     if count:
@@ -64,22 +59,28 @@ def parse_kind(text: str) -> Kind:
     return Kind(1, low=first, high=last)
 
 
-class FromFile(Task):
-    """Questions and answers of any meaning: `data_types` says how many integers each has, a file which."""
+@dataclass(frozen=True)
+class FileExamples:
+    """Questions and answers of any meaning, in a file: its types say how many integers each has. Stands where a task does
+    in a problem; what only a task can do, draw and answer, it has not."""
 
-    name = "file"
+    question: Kind
+    reply: Kind
+    name: str = FILE_TASK
+    has_gcd: bool = False
 
-    def __init__(self, data_types: str) -> None:
+    @classmethod
+    def of(cls, data_types: str) -> FileExamples:
         left, colon, right = data_types.partition(":")
-        self.question, self.reply = parse_kind(left), parse_kind(right if colon else "")
-        self.inputs, self.outputs = self.question.count, self.reply.count
+        return cls(parse_kind(left), parse_kind(right if colon else ""))
 
-    def draw(self, rng: np.random.Generator, count: int, operands: OperandDistribution, pairs: PairDistribution,
-             maximum: int) -> Integers:
-        raise UserError("task: 'file' has no distribution to draw from; its examples are those of train_file and test_file")
+    @property
+    def inputs(self) -> int:
+        return self.question.count
 
-    def answer(self, questions: Integers) -> Integers:
-        raise UserError("task: the answers of 'file' are only known for the rows of its files")
+    @property
+    def outputs(self) -> int:
+        return self.reply.count
 
     def largest_input(self, maximum: int) -> int:
         return self.question.largest(maximum)
