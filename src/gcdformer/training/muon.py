@@ -1,7 +1,8 @@
 """Muon: momentum whose matrices are made nearly orthogonal before they are applied, so that all directions learn alike.
 
-For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together, in
-float32: torch's own Muon takes them one by one in bfloat16, which costs more than the rest of a small model's step.
+For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together:
+torch's own Muon takes them one by one, which costs more than the rest of a small model's step. The iteration is in bfloat16
+where the device multiplies it in hardware, as Muon's authors have it, and in float32 elsewhere.
 A stack of maps (queries, keys and values in one matrix) counts as several.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import cache
 from typing import Any
 
 import torch
@@ -23,14 +25,21 @@ RMS_OF_ADAM = 0.2
 """What an update of Adam measures on average, so that one learning rate serves both."""
 
 
-def nearly_orthogonal(matrices_NRC: Tensor) -> Tensor:
+@cache
+def iteration_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where its products are faster than those of float32."""
+    fast = torch.cpu._is_avx512_bf16_supported() if device.type == "cpu" else device.type == "cuda"
+    return torch.bfloat16 if fast else torch.float32
+
+
+def nearly_orthogonal(matrices_NRC: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Matrices with the same directions and singular values near one, by Newton and Schulz's iteration; R <= C."""
     a, b, c = COEFFICIENTS
-    x: Tensor = matrices_NRC / torch.linalg.matrix_norm(matrices_NRC, keepdim=True).clamp_min(1e-7)
+    x: Tensor = (matrices_NRC / torch.linalg.matrix_norm(matrices_NRC, keepdim=True).clamp_min(1e-7)).to(dtype)
     for _ in range(ITERATIONS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x
+    return x.to(matrices_NRC.dtype)
 
 
 class Muon(torch.optim.Optimizer):
@@ -73,6 +82,7 @@ class Muon(torch.optim.Optimizer):
             parts = [(of(weight)[start:start + rows], rows > weight.shape[1]) for weight, start, rows in maps]
             return [part.mT if high else part for part, high in parts]
 
-        directions = nearly_orthogonal(torch.stack(views(ahead.__getitem__)))
+        stacked = torch.stack(views(ahead.__getitem__))
+        directions = nearly_orthogonal(stacked, iteration_dtype(stacked.device))
         rate = self.param_groups[0]["lr"] * RMS_OF_ADAM * max(shape)**0.5
         torch._foreach_add_(views(lambda weight: weight), list(directions.unbind()), alpha=-rate)
