@@ -101,7 +101,8 @@ class Muon(torch.optim.Optimizer):
 
     For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together:
     torch's own Muon takes them one by one, which costs more than the rest of a small model's step. The iteration is in
-    bfloat16 where the device multiplies it in hardware, as Muon's authors have it, and in float32 elsewhere. A stack of maps (queries, keys and values in one matrix) counts as several.
+    bfloat16 where the device multiplies it in hardware, as Muon's authors have it, and in float32 elsewhere. A stack of maps
+    (queries, keys and values in one matrix) counts as several.
     """
 
     def __init__(self, weights: dict[str, nn.Parameter], lr: float, weight_decay: float,
