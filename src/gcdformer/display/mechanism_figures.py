@@ -1,0 +1,99 @@
+"""The figures of a mechanism, by matplotlib: places by primes, the clocks, and the overlap of the subspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from gcdformer.display.figures import INK, SOFT, STYLE
+from gcdformer.display.mechanism import label
+from gcdformer.mechanism.result import Mechanism, Prime
+
+SHADES = LinearSegmentedColormap.from_list("shares", ["#1f8f5f00", "#1f8f5fff"])
+ACROSS = 4
+
+
+def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
+    """Title, figure and caption of each."""
+    yield ("places by primes", places(found),
+           "Rows: encoder sites and input positions. Left: p taken away from a; right: p added. Strength: the share of "
+           "answers that become what the rules say for the swapped pair.")
+    if any(prime.clock for prime in found.primes):
+        yield ("digits in the subspace of each prime", clocks(found),
+               "Every dot is a digit 0..B-1 at the best position, within the subspace of p, coloured by its residue mod p.")
+    if len(found.primes) > 1:
+        yield ("overlap of the subspaces", overlaps(found),
+               "1: the smaller subspace lies within the other; 0: orthogonal; blank: at different sites.")
+
+
+def places(found: Mechanism) -> Figure:
+    """A row for each encoder site and position, a column for each prime; two panels for the two directions."""
+    sites = [site for site in found.sites if site in found.primes[0].interchange]
+    rows = [(site, position) for site in sites for position in range(len(found.positions))]
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(8.6, 0.9 + 0.16 * len(rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axis, title, matrices in ((left, "p taken away", [prime.interchange for prime in found.primes]),
+                                      (right, "p added", [prime.adding for prime in found.primes])):
+            values = np.array([[matrix.get(site, [None] * len(found.positions))[position] for matrix in matrices]
+                               for site, position in rows], dtype=float)
+            axis.imshow(np.nan_to_num(values), aspect="auto", cmap=SHADES, vmin=0, vmax=1, interpolation="nearest")
+            axis.set_title(title, fontsize=9)
+            axis.set_xticks(range(len(found.primes)), [label(prime) for prime in found.primes], fontsize=7)
+            for boundary in range(len(found.positions), len(rows), len(found.positions)):
+                axis.axhline(boundary - 0.5, color=SOFT, linewidth=0.5, alpha=0.5)
+        left.set_yticks(range(len(rows)), [found.positions[position] + (f"   {site}" if position == 0 else "")
+                                           for site, position in rows], fontsize=5.5)
+        return figure
+
+
+def clocks(found: Mechanism) -> Figure:
+    """The digits in the plane of each prime, coloured by residue."""
+    shown = [prime for prime in found.primes if prime.clock is not None]
+    down = ceil(len(shown) / ACROSS)
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(8.6, 2.4 * down), layout="constrained")
+        axes = figure.subplots(down, ACROSS, squeeze=False).ravel()
+        for axis in axes[len(shown):]:
+            axis.axis("off")
+        for axis, prime in zip(axes, shown, strict=False):
+            draw_clock(axis, prime)
+        return figure
+
+
+def draw_clock(axis: Axes, prime: Prime) -> None:
+    assert prime.clock is not None
+    x, y = np.array(prime.clock.points).T
+    axis.scatter(x, y, c=np.array(prime.clock.residues) / prime.p, cmap="hsv", vmin=0, vmax=1, s=4, alpha=0.7, linewidths=0)
+    clock = prime.clock
+    axis.set_title(f"{label(prime)}: residues {100 * clock.share:.0f} %, frequency {clock.frequency}/{prime.p} "
+                   f"{100 * clock.frequency_share:.0f} %", fontsize=6.5, color=INK)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_aspect("equal")
+    axis.set_xlim(-1.1, 1.1)
+    axis.set_ylim(-1.1, 1.1)
+
+
+def overlaps(found: Mechanism) -> Figure:
+    """Every two primes: how much their subspaces overlap."""
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        size = len(found.primes)
+        figure = Figure(figsize=(1.2 + 0.4 * size, 1.0 + 0.4 * size), layout="constrained")
+        axis = figure.subplots()
+        values = np.array(found.overlap, dtype=float)
+        axis.imshow(np.nan_to_num(values), cmap=SHADES, vmin=0, vmax=1)
+        for i in range(size):
+            for j in range(size):
+                if not np.isnan(values[i, j]):
+                    axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=6, color=INK)
+        names = [label(prime) for prime in found.primes]
+        axis.set_xticks(range(size), names)
+        axis.set_yticks(range(size), names)
+        return figure

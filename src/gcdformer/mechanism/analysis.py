@@ -1,0 +1,275 @@
+"""The whole analysis of a model: counterfactuals, interchange, subspaces, clocks and controls for every learned prime.
+
+Knows a predictor and its explanation, no run folder. Randomness comes from one seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+import torch
+
+from gcdformer.errors import UserError
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.explanation import Explanation
+from gcdformer.explanation.rules import readable
+from gcdformer.explanation.sieve import prime_power
+from gcdformer.mechanism.clock import read_clock, residue_share
+from gcdformer.mechanism.controls import choose_unlearned, fresh_copy
+from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_swaps
+from gcdformer.mechanism.interchange import Interchange, Moved, Place
+from gcdformer.mechanism.layout import Layout
+from gcdformer.mechanism.matrix import best_place, best_whole, matrix, share_of, whole_shares
+from gcdformer.mechanism.result import Example, Matrix, Mechanism, Moment, Power, Prime, Side, Unlearned
+from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, overlap
+from gcdformer.mechanism.verdict import LEAST_PAIRS, LOCATED, place_verdict, prime_verdict, raised_alarms, run_verdict
+from gcdformer.numbers.encoding import Integers, Mask, encode
+
+PAIRS = 100
+"""Pairs for each prime, side and direction."""
+DRAWS = 4
+"""How often more pairs are drawn if the model follows the rules on too few."""
+EXAMPLES = 10
+
+Step = Callable[[int, int], None]
+"""Called with how many parts are done, of how many."""
+
+
+class TooFewPairs(Exception):
+    """Too few counterfactuals on which the model follows the rules; says what there was."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The swaps that are used, how many were drawn for them, and the share on which the model follows the rules."""
+
+    swaps: Swaps
+    drawn: int
+    following: float
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """A model with its rules, and a copy of it with fresh weights."""
+
+    predictor: Predictor
+    exchange: Interchange
+    fresh: Interchange
+    rules: Rules
+    count: int
+    rng: np.random.Generator
+    contexts: dict[tuple[str, int], Contexts] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        return self.exchange.layout
+
+    def draw(self, rules: Rules, q: int, side: int) -> Drawn:
+        """Swaps on which the model follows the rules before the swap, on both questions."""
+        kept: Swaps | None = None
+        drawn = 0
+        for _ in range(DRAWS):
+            swaps = draw_swaps(rules, self.layout, q, self.count, side, self.rng)
+            if not len(swaps):
+                break
+            drawn += len(swaps)
+            swaps = swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources))
+            kept = swaps if kept is None else kept.join(swaps)
+            if len(kept) >= self.count:
+                break
+        have = 0 if kept is None else len(kept)
+        if kept is None or have < LEAST_PAIRS:
+            raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_PAIRS} are needed")
+        return Drawn(kept.take(slice(0, self.count)), drawn, have / drawn)
+
+    def follows(self, pairs: Integers) -> Mask:
+        predictions = self.predictor.predict(pairs[:, 0], pairs[:, 1])
+        return np.asarray(self.rules.model.agrees(np.gcd(pairs[:, 0], pairs[:, 1]), predictions))
+
+    def slots_of(self, site: str) -> Sequence[int]:
+        """The input positions of a site; a final state stands after the last token."""
+        return [len(self.layout.names) - 1] if site.startswith("encoder.final") else range(len(self.layout.names))
+
+    def side(self, q: int, side: int, sites: Sequence[str]) -> tuple[Side, Swaps]:
+        """Every position and all digits at once, at these sites, both directions."""
+        drawn = self.draw(self.rules, q, side)
+        removing, adding = drawn.swaps, drawn.swaps.reversed()
+        own = self.layout.digit_slots(side)
+        singles = [Place(site, (slot,)) for site in sites for slot in self.slots_of(site)]
+        wholes = [Place(site, own) for site in sites]
+        adders = [place for place in singles if place.slots[0] in own or place.site.startswith("encoder.final")]
+        removed = self.exchange.answers(removing, [*singles, *wholes])
+        added = self.exchange.answers(adding, [*adders, *wholes])
+        width = len(self.layout.names)
+        removes = matrix(singles, removed[:len(singles)], removing.after, width)
+        adds = matrix(adders, added[:len(adders)], adding.after, width)
+        digits = whole_shares(wholes, removed[len(singles):], removing.after, added[len(adders):], adding.after)
+        counts = [int((self.layout.tokens(removing.pairs)[:, slot] >= 0).sum()) for slot in range(width)]
+        return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits,
+                    best_place(removes, adds, counts, self.layout.names), best_whole(digits)), removing
+
+    def prime(self, p: int, powers: Sequence[int]) -> tuple[Prime, Basis | None]:
+        """All that is said of one prime, and its subspace."""
+        sites = self.exchange.sites
+        first, swaps = self.side(p, 0, sites.encoder)
+        second, swaps_b = self.side(p, 1, sites.encoder)
+        place = Place(first.best.site, (first.best.position,))
+        outputs, heads = self.decoder_shares(swaps)
+        unchanged = [self.unchanged(swaps, first, 0), self.unchanged(swaps_b, second, 1)]
+        stay, neutral = sum(n for n, _ in unchanged), sum(n for _, n in unchanged)
+        control = self.control(swaps)
+        both = swaps.join(swaps.reversed())
+        verdict, why = prime_verdict(first.best, first.whole, stay / max(neutral, 1), control)
+        contexts = self.contexts_at(place)
+        carrier = place if verdict == LOCATED else Place(first.whole.site, self.layout.digit_slots(0))
+        subspace, basis = find_subspace(self.exchange, carrier, both, contexts, p, self.rng)
+        found = Prime(
+            p, self.layout.base % p == 0, first.pairs, first.drawn, first.following, first.interchange, first.adding,
+            first.counts, first.digits, heads, outputs, first.best, first.whole, second, stay / max(neutral, 1), neutral,
+            control, subspace.rank, subspace, read_clock(contexts, p, basis), self.powers(powers),
+            self.examples(swaps, place), verdict, why)
+        return found, basis
+
+    def powers(self, powers: Sequence[int]) -> list[Power]:
+        """Higher powers, at the end of the encoder; those without enough pairs are left out."""
+        found = []
+        for q in powers:
+            try:
+                side, _ = self.side(q, 0, [self.exchange.sites.last])
+            except TooFewPairs:
+                continue
+            found.append(Power(q, side.pairs, side.interchange, side.adding, side.best, side.whole,
+                               place_verdict(side.best, side.whole)))
+        return found
+
+    def decoder_shares(self, swaps: Swaps) -> tuple[Matrix, dict[str, list[list[float | None]]]]:
+        """p taken away at every decoder site and at every head of both sides: by position, and at the end at all output
+        positions or all digits of a together."""
+        sites = self.exchange.sites
+        steps = tuple(range(int(encode(swaps.after[:, None], self.layout.base)[1].max()) + 1))
+        inputs = tuple(range(len(self.layout.names)))
+
+        def places(site: str, head: int | None) -> list[Place]:
+            single, together = (steps, steps) if site in sites.decoder else (inputs, self.layout.digit_slots(0))
+            return [Place(site, slots, head) for slots in [*((position,) for position in single), together]]
+
+        rows = {(site, None): places(site, None) for site in sites.decoder}
+        rows |= {(site, head): places(site, head) for site, count in sites.heads.items() for head in range(count)}
+        moved = iter(self.exchange.answers(swaps, [place for row in rows.values() for place in row]))
+        shares = {key: [share_of(next(moved), swaps.after) for _ in row] for key, row in rows.items()}
+        return ({site: shares[site, None] for site in sites.decoder},
+                {site: [shares[site, head] for head in range(count)] for site, count in sites.heads.items()})
+
+    def unchanged(self, swaps: Swaps, side: Side, number: int) -> tuple[int, int]:
+        """How many answers stay as they are when the best place gets the value of an operand that agrees in all that the
+        rules look at; of how many. Half of the questions have p, half lack it."""
+        questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
+        neutral = draw_neutral(self.rules, self.layout, questions, number, self.rng)
+        moved = self.exchange.answers(neutral, [Place(side.best.site, (side.best.position,))])[0]
+        return int(moved.agree(neutral.before).sum()), len(moved.swaps)
+
+    def control(self, swaps: Swaps) -> float:
+        """The best share of the same network with fresh weights, along the residual stream of the encoder."""
+        ends = ("encoder.embedding", self.fresh.sites.last)
+        sites = [site for site in self.fresh.sites.encoder if ".residual." in site or site in ends]
+        own = self.layout.digit_slots(0)
+        places = [Place(site, slots) for site in sites for slots in [*((slot,) for slot in self.slots_of(site)), own]]
+        return max(share_of(moved, swaps.after) or 0.0 for moved in self.fresh.answers(swaps, places))
+
+    def contexts_at(self, place: Place) -> Contexts:
+        key = place.site, place.slots[0]
+        if key not in self.contexts:
+            self.contexts[key] = draw_contexts(self.exchange, *key, self.rng)
+        return self.contexts[key]
+
+    def examples(self, swaps: Swaps, place: Place) -> list[Example]:
+        few = swaps.take(slice(0, EXAMPLES))
+        moved: Moved = self.exchange.answers(few, [place])[0]
+        return [Example(*map(int, few.pairs[i]), int(few.sources[i, 0]), int(few.before[i]), int(few.after[i]),
+                        readable(int(answer))) for i, answer in zip(moved.swaps, moved.answers, strict=True)]
+
+    def unlearned(self, p: int, primes: Sequence[Prime]) -> Unlearned | None:
+        """Swaps for a prime that is not learned, at every place that carries a learned one: nothing should follow it."""
+        extended = self.rules.with_divisor(p)
+        try:
+            swaps = self.draw(extended, p, 0).swaps.reversed()
+        except TooFewPairs:
+            return None
+        own = self.layout.digit_slots(0)
+        keys = dict.fromkeys([(prime.best.site, slots) for prime in primes for slots in ((prime.best.position,), own)])
+        moved = self.exchange.answers(swaps, [Place(site, slots) for site, slots in keys])
+        answers = self.rules.model.answers_to(np.gcd(swaps.pairs[:, 0], swaps.pairs[:, 1]))
+        return Unlearned(p, len(swaps), max(share_of(one, swaps.after) or 0.0 for one in moved),
+                         max(1 - (share_of(one, answers) or 0.0) for one in moved))
+
+    def moment(self, prime: Prime, swaps: Swaps, epoch: int, *, learned: bool) -> Moment:
+        """This model, perhaps of an earlier checkpoint, at the final place of a prime."""
+        adding = swaps.reversed()
+        whole = self.exchange.answers(adding, [Place(prime.best.site, self.layout.digit_slots(0))])[0]
+        contexts = self.contexts_at(Place(prime.best.site, (prime.best.position,)))
+        return Moment(epoch, learned, share_of(whole, adding.after) or 0.0, *residue_share(contexts, prime.p))
+
+
+def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: int) -> Analysis:
+    """The parts of an analysis; a `UserError` says what the model lacks for one."""
+    task = predictor.problem.task
+    if not task.has_gcd:
+        raise UserError(f"mechanism: is for task 'gcd', not '{task.name}': the rules of other tasks know no divisors")
+    if not explanation.prime_powers:
+        raise UserError("mechanism: no prime is learned yet, so there is nothing to locate; train for longer")
+    model, problem = predictor.model.float(), predictor.problem
+    layout = Layout.of(problem)
+    fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
+    return Analysis(predictor, Interchange(model, problem, layout), Interchange(fresh, problem, layout),
+                    Rules(explanation.model), pairs, np.random.default_rng(seed))
+
+
+def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIRS, seed: int = 0,
+            on_step: Step = lambda done, total: None) -> Mechanism:
+    """Where each learned prime is carried, with controls."""
+    began = monotonic()
+    analysis = prepare(predictor, explanation, pairs, seed)
+    learned = list(explanation.prime_powers)
+    controls = choose_unlearned(learned, analysis.layout.largest)
+    total = len(learned) + len(controls)
+    primes: list[Prime] = []
+    bases: list[Basis | None] = []
+    skipped: dict[int, str] = {}
+    for number, p in enumerate(learned):
+        on_step(number, total)
+        powers = [q for q in sorted(explanation.labels) if q > p and (prime_power(q) or (0, 0))[0] == p]
+        try:
+            found, basis = analysis.prime(p, powers)
+        except TooFewPairs as few:
+            skipped[p] = str(few)
+            continue
+        primes.append(found)
+        bases.append(basis)
+    unlearned = []
+    for number, p in enumerate(controls):
+        on_step(len(learned) + number, total)
+        tried = analysis.unlearned(p, primes)
+        unlearned += [tried] if tried is not None and primes else []
+    on_step(total, total)
+    alarms = raised_alarms(primes, unlearned)
+    return Mechanism(explanation.base, explanation.correct, family_of(analysis.exchange), analysis.layout.names,
+                     analysis.exchange.sites.encoder + analysis.exchange.sites.decoder, primes, skipped,
+                     overlaps(primes, bases), unlearned, alarms, run_verdict(primes, alarms), seed,
+                     round(monotonic() - began, 1))
+
+
+def overlaps(primes: Sequence[Prime], bases: Sequence[Basis | None]) -> list[list[float | None]]:
+    """The overlap of every two subspaces at one site."""
+    def cell(i: int, j: int) -> float | None:
+        first, second = bases[i], bases[j]
+        comparable = primes[i].best.site == primes[j].best.site and first is not None and second is not None
+        return overlap(first, second) if comparable else None
+
+    return [[cell(i, j) for j in range(len(primes))] for i in range(len(primes))]
+
+
+def family_of(exchange: Interchange) -> str:
+    return "recurrent" if exchange.sites.final else "transformer"

@@ -1,0 +1,60 @@
+"""Answers under patches as shares: by site and position, for all digits at once, and the best place of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcdformer.explanation.rules import wilson
+from gcdformer.mechanism.interchange import Moved, Place
+from gcdformer.mechanism.result import Best, Matrix, Whole
+from gcdformer.mechanism.verdict import LEAST_PAIRS
+from gcdformer.numbers.encoding import Integers
+
+NEARLY = 0.04
+"""Places whose shares (of both directions together) differ by less are as good; the one nearest to the answer is taken."""
+
+
+def share_of(moved: Moved, wanted: Integers) -> float | None:
+    """The share of answers that are the wanted ones; None if too few swaps have the place."""
+    return float(moved.agree(wanted).mean()) if len(moved.swaps) >= LEAST_PAIRS else None
+
+
+def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, width: int) -> Matrix:
+    """Shares by site and position, of places with one position each."""
+    result: Matrix = {}
+    for place, one in zip(places, moved, strict=True):
+        result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(one, wanted)
+    return result
+
+
+def whole_shares(places: Sequence[Place], removed: Sequence[Moved], without: Integers, added: Sequence[Moved],
+                 having: Integers) -> list[Whole]:
+    """All digits at once, for each site."""
+    result = []
+    for place, one, other in zip(places, removed, added, strict=True):
+        moved = int(one.agree(without).sum())
+        result.append(Whole(place.site, moved / max(len(one.swaps), 1), *wilson(moved, len(one.swaps)), len(one.swaps),
+                            float(other.agree(having).mean()) if len(other.swaps) else 0.0))
+    return result
+
+
+def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequence[str]) -> Best:
+    """The position that does most: of those as good, the one nearest to the answer.
+
+    The embedding is left out where there is anything else. To exchange it is to exchange the digit, which says what the
+    answer depends on, not where that is carried.
+    """
+    sites = [site for site in removes if site != "encoder.embedding"] or list(removes)
+    found = [(site, position, share, adds.get(site, [None] * len(names))[position] or 0.0)
+             for site in sites for position, share in enumerate(removes[site]) if share is not None]
+    top = max(share + adding for *_, share, adding in found)
+    site, position, share, adding = [one for one in found if one[2] + one[3] >= top - NEARLY][-1]
+    n = counts[position]
+    return Best(site, position, names[position], share, *wilson(round(share * n), n), n, adding)
+
+
+def best_whole(digits: Sequence[Whole]) -> Whole:
+    """The same for all digits at once."""
+    few = [whole for whole in digits if whole.site != "encoder.embedding"] or list(digits)
+    top = max(whole.share + whole.adding for whole in few)
+    return [whole for whole in few if whole.share + whole.adding >= top - NEARLY][-1]
