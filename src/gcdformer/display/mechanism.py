@@ -34,15 +34,33 @@ def located_words(found: Mechanism) -> list[str]:
     places: dict[str, list[int]] = {}
     for prime in found.primes:
         if prime.verdict == LOCATED:
-            name = "the final state" if found.family == "recurrent" else f"the {prime.best.name.removesuffix(' of a')}"
+            name = "the final state" if found.family == "recurrent" else f"the {short(prime.best)}"
             places.setdefault(name, []).append(prime.p)
-    return [f"{joined(primes)} {'are' if len(primes) > 1 else 'is'} read off {name}." for name, primes in places.items()]
+    return [f"{joined(primes)} {'are' if primes[1:] else 'is'} read off {name}." for name, primes in places.items()]
 
 
 def spread_words(found: Mechanism) -> list[str]:
-    return [f"{prime.p} is a sum over the digits: the {prime.best.name} alone takes it away in {percent(prime.best.share)} of "
-            f"the pairs, but adds it in {percent(prime.best.adding)}; all digits together add it in "
-            f"{percent(prime.whole.adding)}." for prime in found.primes if prime.verdict == SPREAD]
+    """How a prime is spread. It is a sum over the digits if each of them can take it away alone, and none can add it."""
+    said = []
+    for prime in found.primes:
+        if prime.verdict != SPREAD:
+            continue
+        own = [i for i, share in enumerate(prime.adding.get("encoder.embedding", [])) if share is not None]
+        takes = [prime.interchange["encoder.embedding"][i] or 0.0 for i in own]
+        adds = [prime.adding["encoder.embedding"][i] or 0.0 for i in own]
+        together = f"all digits together add it in {percent(prime.whole.adding)}"
+        if sum(share >= CARRIES for share in takes) > 1 and max(adds) < CARRIES:
+            said.append(f"{prime.p} is a sum over the digits: to exchange one of them takes it away in {span(takes)} of the "
+                        f"pairs and adds it in {span(adds)}; {together}.")
+        else:
+            said.append(f"{prime.p} is spread over the digits: at the best one a swap takes it away in "
+                        f"{percent(prime.best.share)} of the pairs and adds it in {percent(prime.best.adding)}; {together}.")
+    return said
+
+
+def span(shares: Sequence[float]) -> str:
+    low, high = min(shares), max(shares)
+    return percent(low) if round(100 * low) == round(100 * high) else f"{100 * low:.0f} to {percent(high)}"
 
 
 def head_words(found: Mechanism) -> list[str]:
@@ -140,7 +158,9 @@ def place_table(found: Mechanism) -> Table:
 
 
 def last_site(found: Mechanism) -> str:
-    return [site for site in found.sites if site.startswith("encoder.")][-1]
+    """The end of the encoder as far as it has values by position."""
+    sites = [site for site in found.sites if site.startswith("encoder.") and not site.startswith("encoder.final")]
+    return sites[-1]
 
 
 def whole_at(prime: Prime, site: str) -> Whole:
@@ -172,8 +192,8 @@ def prime_table(primes: Sequence[Prime]) -> Table:
                       f"{100 * prime.unchanged:.0f}", f"{100 * prime.control:.0f}", str(prime.rank or "–"), residues,
                       Text(prime.verdict, style=VERDICT_STYLES[prime.verdict]))
         for power in prime.powers:
-            table.add_row(str(power.q), short(power.best), removes(power.best), f"{100 * power.best.adding:.0f}", "", "", "", "",
-                          power.verdict, style="dim")
+            table.add_row(str(power.q), short(power.best), removes(power.best), f"{100 * power.best.adding:.0f}",
+                          "", "", "", "", power.verdict, style="dim")
     return table
 
 

@@ -17,6 +17,8 @@ from gcdformer.mechanism.result import Mechanism, Prime
 
 SHADES = LinearSegmentedColormap.from_list("shares", ["#1f8f5f00", "#1f8f5fff"])
 ACROSS = 4
+MOST_POSITIONS = 12
+"""With more input positions than this, as in small bases, only those where something moves are drawn."""
 
 
 def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
@@ -35,7 +37,9 @@ def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
 def places(found: Mechanism) -> Figure:
     """A row for each encoder site and position, a column for each prime; two panels for the two directions."""
     sites = [site for site in found.sites if site in found.primes[0].interchange]
-    rows = [(site, position) for site in sites for position in range(len(found.positions))]
+    rows = [(site, position) for site in sites for position in range(len(found.positions))
+            if len(found.positions) <= MOST_POSITIONS or moves(found, site, position)]
+    sites = [site for site in sites if any(name == site for name, _ in rows)]
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(8.6, 0.9 + 0.16 * len(rows)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
@@ -46,11 +50,18 @@ def places(found: Mechanism) -> Figure:
             axis.imshow(np.nan_to_num(values), aspect="auto", cmap=SHADES, vmin=0, vmax=1, interpolation="nearest")
             axis.set_title(title, fontsize=9)
             axis.set_xticks(range(len(found.primes)), [label(prime) for prime in found.primes], fontsize=7)
-            for boundary in range(len(found.positions), len(rows), len(found.positions)):
-                axis.axhline(boundary - 0.5, color=SOFT, linewidth=0.5, alpha=0.5)
-        left.set_yticks(range(len(rows)), [found.positions[position] + (f"   {site}" if position == 0 else "")
-                                           for site, position in rows], fontsize=5.5)
+            for index in range(1, len(rows)):
+                if rows[index][0] != rows[index - 1][0]:
+                    axis.axhline(index - 0.5, color=SOFT, linewidth=0.5, alpha=0.5)
+        for site in sites:
+            own = [index for index, (name, _) in enumerate(rows) if name == site]
+            right.text(1.02, (own[0] + own[-1]) / 2, site, transform=right.get_yaxis_transform(), fontsize=6, va="center")
+        left.set_yticks(range(len(rows)), [found.positions[position] for _, position in rows], fontsize=5.5)
         return figure
+
+
+def moves(found: Mechanism, site: str, position: int) -> bool:
+    return any((prime.interchange[site][position] or 0.0) >= 0.05 for prime in found.primes)
 
 
 def clocks(found: Mechanism) -> Figure:

@@ -6,8 +6,8 @@ A place is a hook point with some positions, perhaps one head of it, perhaps a l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,9 +26,6 @@ from gcdformer.numbers.encoding import END, Integers, encode
 
 ROWS = 3072
 """Rows decoded together: what fits a CPU's caches."""
-
-Done = Callable[[int], None]
-"""Called with the number of rows decoded since the last call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,6 @@ class Interchange:
     model: Seq2Seq
     problem: Problem
     layout: Layout
-    done: Done = field(default=lambda rows: None)
 
     @cached_property
     def sites(self) -> Sites:
@@ -151,8 +147,9 @@ class Interchange:
         answers = np.empty(len(row_place), dtype=np.int64)
         for start in range(0, len(row_place), ROWS):
             part = slice(start, start + ROWS)
-            answers[part] = self.decode(source, places, row_place[part], row_swap[part])
-            self.done(len(row_place[part]))
+            outputs = self.decode(source, places, row_place[part], row_swap[part])
+            values, readable = self.problem.decode_answers(outputs)
+            answers[part] = np.where(readable, values[:, 0], UNREADABLE)
         return [Moved(row_swap[row_place == number], answers[row_place == number]) for number in range(len(places))]
 
     def rows(self, source: Source, places: Sequence[Place]) -> tuple[Integers, Integers]:
@@ -172,7 +169,7 @@ class Interchange:
 
     @torch.inference_mode()
     def decode(self, source: Source, places: Sequence[Place], row_place: Integers, row_swap: Integers) -> Integers:
-        """Greedy answers of rows, each with its own place patched."""
+        """Output tokens of rows, decoded greedily, each with its own place patched."""
         rows_left = RowsLeft(torch.arange(len(row_place), device=self.device))
         patches: dict[str, Patch] = {"logits": rows_left.observe}
         for site in dict.fromkeys(places[number].site for number in np.unique(row_place)):
@@ -183,10 +180,9 @@ class Interchange:
         was_training = self.model.training
         self.model.eval()
         with patched(self.model, patches):
-            outputs = generate(self.model, source.inputs[row_swap], self.problem.longest_target).cpu().numpy()
+            outputs: Integers = generate(self.model, source.inputs[row_swap], self.problem.longest_target).cpu().numpy()
         self.model.train(was_training)
-        values, readable = self.problem.decode_answers(outputs)
-        return np.where(readable, values[:, 0], UNREADABLE)
+        return outputs
 
     def encoder_patch(self, name: str, own: list[tuple[Place, Integers]], source: Source, row_swap: Integers) -> Patch:
         def patch(value: Tensor) -> Tensor:

@@ -50,7 +50,8 @@ def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequ
     top = max(share + adding for *_, share, adding in found)
     site, position, share, adding = [one for one in found if one[2] + one[3] >= top - NEARLY][-1]
     n = counts[position]
-    return Best(site, position, names[position], share, *wilson(round(share * n), n), n, adding)
+    name = "final state" if site.startswith("encoder.final") else names[position]
+    return Best(site, position, name, share, *wilson(round(share * n), n), n, adding)
 
 
 def best_whole(digits: Sequence[Whole]) -> Whole:

@@ -47,13 +47,14 @@ class Contexts:
 def draw_contexts(exchange: Interchange, site: str, slot: int, rng: np.random.Generator) -> Contexts:
     """Questions in which the digit at a slot takes every value, the same number of times."""
     layout = exchange.layout
-    side, j = layout.digit_of(slot) or (0, 0)
+    final = site.startswith("encoder.final")
+    side, j = (None if final else layout.digit_of(slot)) or (0, 0)
     pairs = digit_pairs(layout, side, j, rng)
     operand = pairs[:, side]
     digits = operand // layout.base**j % layout.base
     names = exchange.parts(site)
     found = exchange.values(pairs, np.ones(len(pairs), dtype=np.int64), names)
-    if site.startswith("encoder.final"):
+    if final:
         return Contexts(digits, operand, {name: found[name].transpose(0, 1).flatten(1).clone() for name in names})
     token = layout.tokens(pairs)[:, slot]
     rows = np.arange(len(pairs))
