@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gcdformer import mechanism as _folder
 from gcdformer.version import __version__
 
-del _folder, mechanism  # type: ignore[name-defined]  # noqa: F821  # a folder has this name too; loaded, it stays out of the way
+del _folder, mechanism  # noqa: F821  # a folder has this name too; loaded, it stays out of the way
 
 if TYPE_CHECKING:
     from gcdformer.config import Config

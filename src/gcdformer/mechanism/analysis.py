@@ -19,7 +19,7 @@ from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.mechanism.clock import read_clock, residue_share
 from gcdformer.mechanism.controls import choose_unlearned, fresh_copy
-from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_swaps
+from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
 from gcdformer.mechanism.matrix import best_place, best_whole, matrix, share_of, whole_shares
@@ -111,7 +111,7 @@ class Analysis:
         return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits,
                     best_place(removes, adds, counts, self.layout.names), best_whole(digits)), removing
 
-    def prime(self, p: int, powers: Sequence[int]) -> tuple[Prime, Basis | None]:
+    def prime(self, p: int, powers: Sequence[int]) -> tuple[Prime, Basis]:
         """All that is said of one prime, and its subspace."""
         sites = self.exchange.sites
         first, swaps = self.side(p, 0, sites.encoder)
@@ -156,7 +156,7 @@ class Analysis:
             single, together = (steps, steps) if site in sites.decoder else (inputs, self.layout.digit_slots(0))
             return [Place(site, slots, head) for slots in [*((position,) for position in single), together]]
 
-        rows = {(site, None): places(site, None) for site in sites.decoder}
+        rows: dict[tuple[str, int | None], list[Place]] = {(site, None): places(site, None) for site in sites.decoder}
         rows |= {(site, head): places(site, head) for site, count in sites.heads.items() for head in range(count)}
         moved = iter(self.exchange.answers(swaps, [place for row in rows.values() for place in row]))
         shares = {key: [share_of(next(moved), swaps.after) for _ in row] for key, row in rows.items()}
@@ -168,7 +168,11 @@ class Analysis:
         rules look at; of how many. Half of the questions have p, half lack it."""
         questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
         neutral = draw_neutral(self.rules, self.layout, questions, number, self.rng)
-        moved = self.exchange.answers(neutral, [Place(side.best.site, (side.best.position,))])[0]
+        place = Place(side.best.site, (side.best.position,))
+        if len(neutral) < LEAST_PAIRS:
+            neutral = draw_other(self.rules, self.layout, questions, number, self.rng)
+            place = Place(side.whole.site, self.layout.digit_slots(number))
+        moved = self.exchange.answers(neutral, [place])[0]
         return int(moved.agree(neutral.before).sum()), len(moved.swaps)
 
     def control(self, swaps: Swaps) -> float:
@@ -188,8 +192,9 @@ class Analysis:
     def examples(self, swaps: Swaps, place: Place) -> list[Example]:
         few = swaps.take(slice(0, EXAMPLES))
         moved: Moved = self.exchange.answers(few, [place])[0]
-        return [Example(*map(int, few.pairs[i]), int(few.sources[i, 0]), int(few.before[i]), int(few.after[i]),
-                        readable(int(answer))) for i, answer in zip(moved.swaps, moved.answers, strict=True)]
+        rows = zip(few.pairs[moved.swaps].tolist(), few.sources[moved.swaps, 0].tolist(), few.before[moved.swaps].tolist(),
+                   few.after[moved.swaps].tolist(), moved.answers.tolist(), strict=True)
+        return [Example(a, b, swapped, before, after, readable(answer)) for (a, b), swapped, before, after, answer in rows]
 
     def unlearned(self, p: int, primes: Sequence[Prime]) -> Unlearned | None:
         """Swaps for a prime that is not learned, at every place that carries a learned one: nothing should follow it."""
@@ -236,7 +241,7 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIR
     controls = choose_unlearned(learned, analysis.layout.largest)
     total = len(learned) + len(controls)
     primes: list[Prime] = []
-    bases: list[Basis | None] = []
+    bases: list[Basis] = []
     skipped: dict[int, str] = {}
     for number, p in enumerate(learned):
         on_step(number, total)
@@ -261,12 +266,10 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIR
                      round(monotonic() - began, 1))
 
 
-def overlaps(primes: Sequence[Prime], bases: Sequence[Basis | None]) -> list[list[float | None]]:
+def overlaps(primes: Sequence[Prime], bases: Sequence[Basis]) -> list[list[float | None]]:
     """The overlap of every two subspaces at one site."""
     def cell(i: int, j: int) -> float | None:
-        first, second = bases[i], bases[j]
-        comparable = primes[i].best.site == primes[j].best.site and first is not None and second is not None
-        return overlap(first, second) if comparable else None
+        return overlap(bases[i], bases[j]) if bases[i].keys() == bases[j].keys() else None
 
     return [[cell(i, j) for j in range(len(primes))] for i in range(len(primes))]
 

@@ -127,6 +127,19 @@ def draw_neutral(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: 
     return Swaps(pairs[done], ordered(chosen[done], b[done], side), answers, answers)
 
 
+def draw_other(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: np.random.Generator) -> Swaps:
+    """Neutral sources that agree as a whole only, not digit by digit: for divisors as large as the base, of which no digit
+    can change alone. Swaps of all digits at once are judged by them."""
+    a, b = pairs[:, side], pairs[:, 1 - side]
+    labels, counts = rules.labels_of(np.gcd(a, b)), digit_counts(a, layout.base)
+    powers = powers_of(layout.base)
+    low, high = powers[counts - 1], np.minimum(powers[counts] - 1, layout.largest)
+    other = labels * rng.integers(-(-low // labels), high // labels, endpoint=True)
+    good = (other != a) & (rules.labels_of(np.gcd(other, b)) == labels)
+    answers = rules.model.answers_to(np.gcd(a, b))[good]
+    return Swaps(pairs[good], ordered(other[good], b[good], side), answers, answers)
+
+
 def differs_by(rules: Rules, layout: Layout, a: Integers, other: Integers, b: Integers, d: Integers, p: int, q: int) -> Mask:
     """Where (a', b) has the label d / p, and so, or d, has every integer with one digit of a' and the others of a."""
     good = np.asarray((other <= layout.largest) & (rules.labels_of(np.gcd(other, b)) == d // p))

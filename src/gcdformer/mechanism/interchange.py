@@ -157,12 +157,11 @@ class Interchange:
         numbers: list[tuple[Integers, Integers]] = []
         for number, place in enumerate(places):
             if place.site in self.sites.decoder:
-                present = source.outputs > min(place.slots)
+                swap = np.flatnonzero(source.outputs > min(place.slots))
             elif place.site.startswith("encoder.final"):
-                present = np.ones(len(source.tokens), dtype=bool)
+                swap = np.arange(len(source.tokens))
             else:
-                present = (source.tokens[:, list(place.slots)] >= 0).any(1)
-            swap = np.flatnonzero(present)
+                swap = np.flatnonzero((source.tokens[:, list(place.slots)] >= 0).any(1))
             numbers.append((np.full(len(swap), number), swap))
         place_numbers, swaps = zip(*numbers, strict=True)
         return np.concatenate(place_numbers), np.concatenate(swaps)
@@ -240,7 +239,7 @@ def mixed(value: Tensor, new: Tensor, place: Place, name: str, heads: int | None
         basis = place.basis[name]
         if value.dim() == 3:  # the final state of a recurrent model, (layers, rows, D): all layers make one space
             moved = (new - value).transpose(0, 1).flatten(1) @ basis @ basis.T
-            return value + moved.unflatten(1, (value.shape[0], -1)).transpose(0, 1)
+            return value + moved.view(value.shape[1], value.shape[0], -1).transpose(0, 1)
         return value + (new - value) @ basis @ basis.T
     if place.head is not None:
         assert heads is not None

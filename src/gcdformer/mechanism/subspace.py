@@ -81,7 +81,8 @@ def directions(values_ND: Tensor, classes: Integers, digits: Integers) -> Tensor
     rest = class_means(centred, digits)
     rest = rest - rest @ first @ first.T
     everything = torch.cat([first, principal(rest), torch.eye(centred.shape[1], dtype=torch.float64)], dim=1)
-    return torch.linalg.qr(everything)[0].float()
+    columns: Tensor = torch.linalg.qr(everything)[0]
+    return columns.float()
 
 
 def class_means(values_ND: Tensor, classes: Integers) -> Tensor:
@@ -94,6 +95,7 @@ def class_means(values_ND: Tensor, classes: Integers) -> Tensor:
 
 def principal(rows_ND: Tensor) -> Tensor:
     """Right singular vectors (D, rank) of the rows, the strongest first; those of no size are left out."""
+    vectors: Tensor
     _, sizes, vectors = torch.linalg.svd(rows_ND, full_matrices=False)
     return vectors[sizes > 1e-6 * sizes.max().clamp_min(1e-30)].T
 
