@@ -251,8 +251,9 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
 
 def test_it_is_said_in_words(found: Mechanism) -> None:
     said = " ".join(sentences(found))
-    for words in ("2 is read off the last digit.", "3 is a sum over the digits", "Controls: fresh weights move 0 %",
-                  "5 and 7, not learned, are followed in 0 %", "Head "):
+    for words in ("2 is read off the last digit.", "3 is a sum over the digits", "Controls: fresh weights move 0 %", "Head ",
+                  "2 at the last digit of a; 3 at the second-to-last digit of a and the last digit of a",
+                  "5 and 7, not learned, are followed in 0 %"):
         assert words in said, said
     assert "read off" in found._repr_html_() and "3 spread" in repr(found)
 

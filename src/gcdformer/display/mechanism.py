@@ -22,40 +22,42 @@ RECURRENT = ("In a recurrent model the final state is all that the decoder knows
 
 def sentences(found: Mechanism) -> list[str]:
     """What was found, every sentence from the figures."""
-    said = [*located_words(found), *spread_words(found)]
+    said = [*reading_words(found), *carrying_words(found)]
     said += [f"{prime.p} is not found: {prime.why}." for prime in found.primes if prime.verdict == NOT_FOUND]
     said += [f"{p} was not tested: {why}." for p, why in found.skipped.items()]
     said += [*head_words(found), *subspace_words(found)]
     return said + [RECURRENT] * (found.family == "recurrent") + control_words(found)
 
 
-def located_words(found: Mechanism) -> list[str]:
-    """Which primes are read off which position."""
-    places: dict[str, list[int]] = {}
+def reading_words(found: Mechanism) -> list[str]:
+    """What the answer depends on: the digits whose embedding, exchanged, takes a prime away. It is a sum over them if each
+    takes it away alone and none adds it."""
+    single: dict[str, list[int]] = {}
+    sums = []
     for prime in found.primes:
-        if prime.verdict == LOCATED:
-            name = "the final state" if found.family == "recurrent" else f"the {short(prime.best)}"
-            places.setdefault(name, []).append(prime.p)
-    return [f"{joined(primes)} {'are' if primes[1:] else 'is'} read off {name}." for name, primes in places.items()]
+        takes, adds = prime.interchange["encoder.embedding"], prime.adding["encoder.embedding"]
+        own = [i for i, share in enumerate(takes) if (share or 0.0) >= CARRIES]
+        if len(own) == 1:
+            single.setdefault(found.positions[own[0]].removesuffix(" of a"), []).append(prime.p)
+        elif own and max(adds[i] or 0.0 for i in own) < CARRIES:
+            sums.append(f"{prime.p} is a sum over the digits: to exchange one of them takes it away in "
+                        f"{span([takes[i] or 0.0 for i in own])} of the pairs and adds it in "
+                        f"{span([adds[i] or 0.0 for i in own])}.")
+    read = [f"{joined(primes)} {'are' if primes[1:] else 'is'} read off the {name}." for name, primes in single.items()]
+    return read + sums
 
 
-def spread_words(found: Mechanism) -> list[str]:
-    """How a prime is spread. It is a sum over the digits if each of them can take it away alone, and none can add it."""
-    said = []
+def carrying_words(found: Mechanism) -> list[str]:
+    """The positions that carry a prime at the end of the encoder."""
+    places: dict[tuple[int, ...], list[int]] = {}
     for prime in found.primes:
-        if prime.verdict != SPREAD:
-            continue
-        own = [i for i, share in enumerate(prime.adding.get("encoder.embedding", [])) if share is not None]
-        takes = [prime.interchange["encoder.embedding"][i] or 0.0 for i in own]
-        adds = [prime.adding["encoder.embedding"][i] or 0.0 for i in own]
-        together = f"all digits together add it in {percent(prime.whole.adding)}"
-        if sum(share >= CARRIES for share in takes) > 1 and max(adds) < CARRIES:
-            said.append(f"{prime.p} is a sum over the digits: to exchange one of them takes it away in {span(takes)} of the "
-                        f"pairs and adds it in {span(adds)}; {together}.")
-        else:
-            said.append(f"{prime.p} is spread over the digits: at the best one a swap takes it away in "
-                        f"{percent(prime.best.share)} of the pairs and adds it in {percent(prime.best.adding)}; {together}.")
-    return said
+        if prime.verdict != NOT_FOUND:
+            places.setdefault(tuple(sorted(prime.whole.positions)), []).append(prime.p)
+    if not places or found.family == "recurrent":
+        return []
+    parts = [f"{joined(primes)} at {joined([f'the {found.positions[i]}' for i in positions])}"
+             for positions, primes in places.items()]
+    return [f"After the encoder, the divisors of a are carried so: {'; '.join(parts)}."]
 
 
 def span(shares: Sequence[float]) -> str:
@@ -220,7 +222,7 @@ def mechanism_section(found: Mechanism) -> str:
     from gcdformer.display.figures import to_svg
     said = "".join(f'<li class="{"no" if text.startswith("Alarm") else "yes"}">{escape(text)}</li>'
                    for text in sentences(found))
-    heads = ("p", "best position", "site", "takes p away", "adds p", "all digits add p", "neutral: stays", "fresh weights",
+    heads = ("p", "best position", "site", "takes p away", "adds p", "several add p", "neutral: stays", "fresh weights",
              "rank", "verdict")
     drawn = "".join(f'<figure>{to_svg(figure, title)}</figure><p class="legend">{escape(caption)}</p>'
                     for title, figure, caption in pictures.all_figures(found)) if found.primes else ""

@@ -18,14 +18,23 @@ from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.mechanism.clock import read_clock, residue_share
-from gcdformer.mechanism.controls import choose_unlearned, fresh_copy
+from gcdformer.mechanism.controls import UNLEARNED, choose_unlearned, fresh_copy
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
-from gcdformer.mechanism.matrix import best_place, best_whole, matrix, share_of, whole_shares
-from gcdformer.mechanism.result import Example, Matrix, Mechanism, Moment, Power, Prime, Side, Unlearned
+from gcdformer.mechanism.matrix import best_place, matrix, share_of, whole_share
+from gcdformer.mechanism.result import Best, Example, Matrix, Mechanism, Moment, Power, Prime, Side, Unlearned, Whole
 from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, overlap
-from gcdformer.mechanism.verdict import LEAST_PAIRS, LOCATED, place_verdict, prime_verdict, raised_alarms, run_verdict
+from gcdformer.mechanism.verdict import (
+    GAIN,
+    LEAST_PAIRS,
+    LOCATED,
+    STRONG,
+    place_verdict,
+    prime_verdict,
+    raised_alarms,
+    run_verdict,
+)
 from gcdformer.numbers.encoding import Integers, Mask, encode
 
 PAIRS = 100
@@ -33,6 +42,7 @@ PAIRS = 100
 DRAWS = 4
 """How often more pairs are drawn if the model follows the rules on too few."""
 EXAMPLES = 10
+PARTS = 5
 
 Step = Callable[[int, int], None]
 """Called with how many parts are done, of how many."""
@@ -61,6 +71,8 @@ class Analysis:
     rules: Rules
     count: int
     rng: np.random.Generator
+    tick: Callable[[], None] = lambda: None
+    """Called after each part of the work; a prime has PARTS and one for each of its powers."""
     contexts: dict[tuple[str, int], Contexts] = field(default_factory=dict)
 
     @property
@@ -106,10 +118,32 @@ class Analysis:
         width = len(self.layout.names)
         removes = matrix(singles, removed[:len(singles)], removing.after, width)
         adds = matrix(adders, added[:len(adders)], adding.after, width)
-        digits = whole_shares(wholes, removed[len(singles):], removing.after, added[len(adders):], adding.after)
+        digits = [whole_share(place, one, removing.after, other, adding.after) for place, one, other in
+                  zip(wholes, removed[len(singles):], added[len(adders):], strict=True)]
         counts = [int((self.layout.tokens(removing.pairs)[:, slot] >= 0).sum()) for slot in range(width)]
-        return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits,
-                    best_place(removes, adds, counts, self.layout.names), best_whole(digits)), removing
+        best = best_place(removes, adds, counts, self.layout.names)
+        self.tick()
+        return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits, best,
+                    self.grown(best, removing)), removing
+
+    def grown(self, best: Best, removing: Swaps) -> Whole:
+        """The best position, and further ones as long as they help and both directions fall short: at each step the one that
+        helps most."""
+        adding = removing.reversed()
+
+        def tried(sets: list[tuple[int, ...]]) -> list[Whole]:
+            places = [Place(best.site, slots) for slots in sets]
+            moved = zip(places, self.exchange.answers(removing, places), self.exchange.answers(adding, places), strict=True)
+            return [whole_share(place, one, removing.after, other, adding.after) for place, one, other in moved]
+
+        whole = tried([(best.position,)])[0]
+        while min(whole.share, whole.adding) < STRONG and len(whole.positions) < self.layout.digits + 2:
+            more = tried([(*whole.positions, slot) for slot in self.slots_of(best.site) if slot not in whole.positions])
+            larger = max(more, key=lambda one: one.share + one.adding, default=whole)
+            if larger.share + larger.adding < whole.share + whole.adding + GAIN:
+                break
+            whole = larger
+        return whole
 
     def prime(self, p: int, powers: Sequence[int]) -> tuple[Prime, Basis]:
         """All that is said of one prime, and its subspace."""
@@ -118,14 +152,17 @@ class Analysis:
         second, swaps_b = self.side(p, 1, sites.encoder)
         place = Place(first.best.site, (first.best.position,))
         outputs, heads = self.decoder_shares(swaps)
+        self.tick()
         unchanged = [self.unchanged(swaps, first, 0), self.unchanged(swaps_b, second, 1)]
         stay, neutral = sum(n for n, _ in unchanged), sum(n for _, n in unchanged)
         control = self.control(swaps)
+        self.tick()
         both = swaps.join(swaps.reversed())
         verdict, why = prime_verdict(first.best, first.whole, stay / max(neutral, 1), control)
         contexts = self.contexts_at(place)
-        carrier = place if verdict == LOCATED else Place(first.whole.site, self.layout.digit_slots(0))
+        carrier = place if verdict == LOCATED else Place(first.whole.site, tuple(first.whole.positions))
         subspace, basis = find_subspace(self.exchange, carrier, both, contexts, p, self.rng)
+        self.tick()
         found = Prime(
             p, self.layout.base % p == 0, first.pairs, first.drawn, first.following, first.interchange, first.adding,
             first.counts, first.digits, heads, outputs, first.best, first.whole, second, stay / max(neutral, 1), neutral,
@@ -164,11 +201,11 @@ class Analysis:
                 {site: [shares[site, head] for head in range(count)] for site, count in sites.heads.items()})
 
     def unchanged(self, swaps: Swaps, side: Side, number: int) -> tuple[int, int]:
-        """How many answers stay as they are when the best place gets the value of an operand that agrees in all that the
+        """How many answers stay as they are when the places of p get the values of an operand that agrees in all that the
         rules look at; of how many. Half of the questions have p, half lack it."""
         questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
         neutral = draw_neutral(self.rules, self.layout, questions, number, self.rng)
-        place = Place(side.best.site, (side.best.position,))
+        place = Place(side.whole.site, tuple(side.whole.positions))
         if len(neutral) < LEAST_PAIRS:
             neutral = draw_other(self.rules, self.layout, questions, number, self.rng)
             place = Place(side.whole.site, self.layout.digit_slots(number))
@@ -204,7 +241,8 @@ class Analysis:
         except TooFewPairs:
             return None
         own = self.layout.digit_slots(0)
-        keys = dict.fromkeys([(prime.best.site, slots) for prime in primes for slots in ((prime.best.position,), own)])
+        keys = dict.fromkeys([(prime.best.site, slots) for prime in primes
+                              for slots in ((prime.best.position,), tuple(prime.whole.positions), own)])
         moved = self.exchange.answers(swaps, [Place(site, slots) for site, slots in keys])
         answers = self.rules.model.answers_to(np.gcd(swaps.pairs[:, 0], swaps.pairs[:, 1]))
         return Unlearned(p, len(swaps), max(share_of(one, swaps.after) or 0.0 for one in moved),
@@ -218,7 +256,8 @@ class Analysis:
         return Moment(epoch, learned, share_of(whole, adding.after) or 0.0, *residue_share(contexts, prime.p))
 
 
-def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: int) -> Analysis:
+def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: int,
+            tick: Callable[[], None] = lambda: None) -> Analysis:
     """The parts of an analysis; a `UserError` says what the model lacks for one."""
     task = predictor.problem.task
     if not task.has_gcd:
@@ -229,23 +268,22 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     layout = Layout.of(problem)
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
     return Analysis(predictor, Interchange(model, problem, layout), Interchange(fresh, problem, layout),
-                    Rules(explanation.model), pairs, np.random.default_rng(seed))
+                    Rules(explanation.model), pairs, np.random.default_rng(seed), tick)
 
 
 def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIRS, seed: int = 0,
             on_step: Step = lambda done, total: None) -> Mechanism:
     """Where each learned prime is carried, with controls."""
     began = monotonic()
-    analysis = prepare(predictor, explanation, pairs, seed)
-    learned = list(explanation.prime_powers)
-    controls = choose_unlearned(learned, analysis.layout.largest)
-    total = len(learned) + len(controls)
+    learned = {p: [q for q in sorted(explanation.labels) if q > p and (prime_power(q) or (0, 0))[0] == p]
+               for p in explanation.prime_powers}
+    parts = iter(range(1, 10**9))
+    total = sum(PARTS + len(powers) for powers in learned.values()) + UNLEARNED
+    analysis = prepare(predictor, explanation, pairs, seed, lambda: on_step(next(parts), total))
     primes: list[Prime] = []
     bases: list[Basis] = []
     skipped: dict[int, str] = {}
-    for number, p in enumerate(learned):
-        on_step(number, total)
-        powers = [q for q in sorted(explanation.labels) if q > p and (prime_power(q) or (0, 0))[0] == p]
+    for p, powers in learned.items():
         try:
             found, basis = analysis.prime(p, powers)
         except TooFewPairs as few:
@@ -254,11 +292,10 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIR
         primes.append(found)
         bases.append(basis)
     unlearned = []
-    for number, p in enumerate(controls):
-        on_step(len(learned) + number, total)
+    for p in choose_unlearned(list(learned), analysis.layout.largest) if primes else []:
         tried = analysis.unlearned(p, primes)
-        unlearned += [tried] if tried is not None and primes else []
-    on_step(total, total)
+        unlearned += [] if tried is None else [tried]
+        analysis.tick()
     alarms = raised_alarms(primes, unlearned)
     return Mechanism(explanation.base, explanation.correct, family_of(analysis.exchange), analysis.layout.names,
                      analysis.exchange.sites.encoder + analysis.exchange.sites.decoder, primes, skipped,

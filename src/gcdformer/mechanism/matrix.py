@@ -27,15 +27,11 @@ def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, wi
     return result
 
 
-def whole_shares(places: Sequence[Place], removed: Sequence[Moved], without: Integers, added: Sequence[Moved],
-                 having: Integers) -> list[Whole]:
-    """All digits at once, for each site."""
-    result = []
-    for place, one, other in zip(places, removed, added, strict=True):
-        moved = int(one.agree(without).sum())
-        result.append(Whole(place.site, moved / max(len(one.swaps), 1), *wilson(moved, len(one.swaps)), len(one.swaps),
-                            float(other.agree(having).mean()) if len(other.swaps) else 0.0))
-    return result
+def whole_share(place: Place, removed: Moved, without: Integers, added: Moved, having: Integers) -> Whole:
+    """Several positions at once."""
+    moved, n = int(removed.agree(without).sum()), len(removed.swaps)
+    return Whole(place.site, list(place.slots), moved / max(n, 1), *wilson(moved, n), n,
+                 float(added.agree(having).mean()) if len(added.swaps) else 0.0)
 
 
 def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequence[str]) -> Best:
@@ -52,10 +48,3 @@ def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequ
     n = counts[position]
     name = "final state" if site.startswith("encoder.final") else names[position]
     return Best(site, position, name, share, *wilson(round(share * n), n), n, adding)
-
-
-def best_whole(digits: Sequence[Whole]) -> Whole:
-    """The same for all digits at once."""
-    few = [whole for whole in digits if whole.site != "encoder.embedding"] or list(digits)
-    top = max(whole.share + whole.adding for whole in few)
-    return [whole for whole in few if whole.share + whole.adding >= top - NEARLY][-1]

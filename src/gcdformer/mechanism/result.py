@@ -28,9 +28,10 @@ class Best:
 
 @dataclass(frozen=True)
 class Whole:
-    """All digits of an operand exchanged at once, at one site."""
+    """Several positions exchanged at once, at one site."""
 
     site: str
+    positions: list[int]
     share: float
     low: float
     high: float
@@ -40,7 +41,8 @@ class Whole:
 
 @dataclass(frozen=True)
 class Side:
-    """Swaps of one operand. `interchange` takes p away, `adding` adds it; `digits` exchanges all digits at once."""
+    """Swaps of one operand. `interchange` takes p away, `adding` adds it; `digits` exchanges all digits of it at once, and
+    `whole` the smallest set of positions found that does both."""
 
     pairs: int
     drawn: int
@@ -125,6 +127,7 @@ class Prime:
     adding: Matrix
     counts: list[int]
     digits: list[Whole]
+    """All digits of a at once, for each site."""
     heads: dict[str, list[list[float | None]]]
     """For each site with heads, for each head the shares by position, and at the end that of all digits of a together (in
     the decoder: by output position, and all of them)."""
@@ -133,6 +136,7 @@ class Prime:
     little."""
     best: Best
     whole: Whole
+    """The smallest set of positions found, at the site of the best place, that takes p away and adds it."""
     side_b: Side
     unchanged: float
     unchanged_n: int

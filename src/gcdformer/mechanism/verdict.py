@@ -10,6 +10,8 @@ from gcdformer.mechanism.result import Best, Prime, Unlearned, Whole
 MOVES = 0.8
 """A place carries p if its swap moves this share of the answers as the rules say, both when it takes p away and when it adds
 it. A learned k is answered right for 90 % of its pairs; a swap rests on two such answers, 0.9 * 0.9."""
+STRONG, GAIN = 0.9, 0.05
+"""Further positions join the best one until both directions are this strong, or none gains this much in the two together."""
 STAYS = 0.9
 """Share of answers that must stay under neutral swaps there: else the swap itself does damage, whatever the value."""
 CONTROL = 0.05
@@ -23,7 +25,7 @@ LOCATED, SPREAD, NOT_FOUND = "located", "spread", "not found"
 
 
 def place_verdict(best: Best, whole: Whole) -> str:
-    """Located: one position does both, removes and adds p. Spread: only all digits of the operand together do."""
+    """Located: one position does both, takes p away and adds it. Spread: only several together do."""
     if min(best.share, best.adding) >= MOVES:
         return LOCATED
     return SPREAD if min(whole.share, whole.adding) >= MOVES else NOT_FOUND
@@ -36,13 +38,13 @@ def prime_verdict(best: Best, whole: Whole, unchanged: float, control: float) ->
         return NOT_FOUND, f"fresh weights move {control:.2f} of the answers too"
     if found == NOT_FOUND:
         return found, (f"the best position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs, "
-                       f"all digits together in {whole.share:.2f} and {whole.adding:.2f}; {MOVES} both ways would do")
+                       f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}; {MOVES} would do")
     if unchanged < STAYS:
         return NOT_FOUND, f"neutral swaps leave only {unchanged:.2f} of the answers as they are"
     if found == LOCATED:
         return found, f"one position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs"
-    return found, (f"one position takes it away in {best.share:.2f} but adds it in {best.adding:.2f} of the pairs; all "
-                   f"digits together in {whole.share:.2f} and {whole.adding:.2f}")
+    return found, (f"one position takes it away in {best.share:.2f} but adds it in {best.adding:.2f} of the pairs; "
+                   f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}")
 
 
 def run_verdict(primes: Sequence[Prime], alarms: Sequence[str]) -> str:
