@@ -23,7 +23,8 @@ BLOCKS = FENCE.findall(README)
 LONGEST = 110
 """Lines of README: what it says beyond them belongs in docs/."""
 SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "32", "--threads", "1", "--max-epochs", "2"]
-BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "32", "--threads", "1"]}
+BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1", "--dim", "32", "--threads", "1"],
+          "mechanism": ["--pairs", "40"]}
 
 
 def commands() -> list[list[str]]:
