@@ -15,6 +15,8 @@ from gcdformer.mechanism.verdict import LOCATED, NOT_FOUND, SPREAD
 
 CARRIES = 0.5
 """Share from which on a single head is said to carry a prime."""
+FLAG = 0.8
+"""Share of what residues explain from which on divisibility alone is said to explain most of it."""
 VERDICT_STYLES = {LOCATED: "bold green", SPREAD: "bold cyan", NOT_FOUND: "bold red"}
 RECURRENT = ("In a recurrent model the final state is all that the decoder knows. A swap there exchanges the whole "
              "question, so its share is no finding; the size of the subspace is.")
@@ -25,7 +27,7 @@ def sentences(found: Mechanism) -> list[str]:
     said = [*reading_words(found), *carrying_words(found)]
     said += [f"{prime.p} is not found: {prime.why}." for prime in found.primes if prime.verdict == NOT_FOUND]
     said += [f"{p} was not tested: {why}." for p, why in found.skipped.items()]
-    said += [*head_words(found), *subspace_words(found)]
+    said += [*head_words(found), *subspace_words(found), *clock_words(found)]
     return said + [RECURRENT] * (found.family == "recurrent") + control_words(found)
 
 
@@ -87,6 +89,18 @@ def subspace_words(found: Mechanism) -> list[str]:
         by_rank.setdefault(subspace.rank, []).append(p)
     parts = [f"{joined(primes)} in {rank} dimension{'s' * (rank > 1)}" for rank, primes in sorted(by_rank.items())]
     return [f"Of {sized[0][1].dimension} dimensions, nine tenths of the swap are done by {joined(parts)}."]
+
+
+def clock_words(found: Mechanism) -> list[str]:
+    """Whether a subspace only says multiple or not, or tells all residues apart. 2 has only two of them."""
+    flags, clocks = [], []
+    for prime in found.primes:
+        if prime.clock is not None and prime.p > 2 and prime.verdict != NOT_FOUND:
+            known = clocks if prime.clock.flag < FLAG * prime.clock.share else flags
+            known.append(f"{prime.p} ({percent(prime.clock.flag)} of {percent(prime.clock.share)})")
+    said = [f"Multiple or not, a flag, explains most of what residues do within the subspace of {joined(flags)}."]
+    told = [f"All residues are told apart, as on a clock, within the subspace of {joined(clocks)}."]
+    return said * bool(flags) + told * bool(clocks)
 
 
 def control_words(found: Mechanism) -> list[str]:
@@ -213,6 +227,9 @@ def training_table(found: Mechanism) -> Table:
         cells = [Text(f"{100 * moment.adding:.0f} ({100 * moment.residues:.0f})", style="bold" if moment.learned else "dim")
                  for moment in row]
         table.add_row(str(row[0].epoch), *cells)
+    entered = [next((moment.epoch for moment in moments if moment.learned), None)
+               for moments in found.through_training.values()]
+    table.add_row("in D at", *("–" if epoch is None else str(epoch) for epoch in entered), style="bold")
     return table
 
 

@@ -27,7 +27,8 @@ def read_clock(contexts: Contexts, p: int, basis: Basis) -> Clock:
     pictured = {name: columns if columns.shape[1] > 1 else torch.linalg.qr(torch.cat([columns, wide[name]], dim=1))[0][:, :2]
                 for name, columns in basis.items()}
     points = in_plane(digit_means(contexts, pictured)[1], residues)
-    return Clock(between(values, residues), chance_share(residues), frequency, frequency_share,
+    return Clock(between(values, residues), between(values, (residues == 0).astype(np.int64)), chance_share(residues),
+                 frequency, frequency_share,
                  [int(digit) for digit in digits], [(round(float(x), 4), round(float(y), 4)) for x, y in points],
                  [int(residue) for residue in residues])
 

@@ -91,8 +91,10 @@ class Clock:
     """The subspace over the digits 0..B-1: how much of its variance their residues mod p explain, and a picture of it."""
 
     share: float
+    flag: float
+    """What divisibility alone explains, multiple of p or not: for a flag as much as the residues do, for a clock less."""
     chance: float
-    """What residues of as many random classes would explain."""
+    """What as many random classes as there are residues would explain."""
     frequency: int
     """The j of the frequency j/p that explains most, 1 to p/2."""
     frequency_share: float
