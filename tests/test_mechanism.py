@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import gcdformer
 from conftest import tiny_config
-from gcdformer import Problem, Run
+from gcdformer import Problem, Run, UserError
 from gcdformer.cli import main
 from gcdformer.display.mechanism import sentences
 from gcdformer.evaluation.predictor import Predictor
@@ -31,7 +31,7 @@ from gcdformer.mechanism.subspace import Contexts, basis_of, overlap
 from gcdformer.mechanism.verdict import raised_alarms, run_verdict
 from gcdformer.models import build_model
 from gcdformer.numbers.encoding import DIGIT_0, PLUS, Integers, digit_counts
-from gcdformer.runs.mechanism import saved_mechanism
+from gcdformer.runs.mechanism import flip_in_run, saved_mechanism
 
 HIGHEST = st.fixed_dictionaries({2: st.sampled_from([1, 2, 4, 8]), 3: st.sampled_from([1, 3, 9]), 5: st.sampled_from([1, 5]),
                                  7: st.sampled_from([1, 7]), 11: st.sampled_from([1, 11])})
@@ -248,6 +248,19 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
     assert [power.q for power in two.powers] == [4, 8, 16, 32] and {power.verdict for power in two.powers} == {"located"}
     assert not found.alarms and found.verdict == "spread" and [one.p for one in found.unlearned] == [5, 7]
     assert found.through_training[3][0].epoch == 26 and found.through_training[3][0].adding > 0.8
+
+
+def test_divisibility_can_be_flipped_in_one_question(found: Mechanism, grokking: Run) -> None:
+    flips = [flip_in_run(grokking, found, p, a, b) for p, a, b in
+             ((3, 1440, 3600), (2, 1440, 3600), (3, 1000, 600), (2, 999, 600), (3, 30000, 9), (2, 5000, 46))]
+    for flipped in flips:
+        ratio = sorted([flipped.before, flipped.expected])
+        assert ratio[1] in (2 * ratio[0], 3 * ratio[0]) and flipped.swapped != flipped.a
+    assert [flipped.expected for flipped in flips[:4]] == [16, 24, 24, 6]
+    assert sum(flipped.answer == flipped.expected for flipped in flips) >= 4
+    for p, a, b, words in ((5, 10, 20, "not a prime whose place is known"), (3, 10, 20, "the rules do not look at it")):
+        with pytest.raises(UserError, match=words):
+            flip_in_run(grokking, found, p, a, b)
 
 
 def test_it_is_said_in_words(found: Mechanism) -> None:

@@ -93,7 +93,8 @@ def subspace_words(found: Mechanism) -> list[str]:
 
 def clock_words(found: Mechanism) -> list[str]:
     """Whether a subspace only says multiple or not, or tells all residues apart. 2 has only two of them."""
-    flags, clocks = [], []
+    flags: list[str] = []
+    clocks: list[str] = []
     for prime in found.primes:
         if prime.clock is not None and prime.p > 2 and prime.verdict != NOT_FOUND:
             known = clocks if prime.clock.flag < FLAG * prime.clock.share else flags

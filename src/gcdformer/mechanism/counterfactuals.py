@@ -131,13 +131,20 @@ def draw_other(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: np
     """Neutral sources that agree as a whole only, not digit by digit: for divisors as large as the base, of which no digit
     can change alone. Swaps of all digits at once are judged by them."""
     a, b = pairs[:, side], pairs[:, 1 - side]
-    labels, counts = rules.labels_of(np.gcd(a, b)), digit_counts(a, layout.base)
-    powers = powers_of(layout.base)
-    low, high = powers[counts - 1], np.minimum(powers[counts] - 1, layout.largest)
-    other = labels * rng.integers(-(-low // labels), high // labels, endpoint=True)
+    labels = rules.labels_of(np.gcd(a, b))
+    other = same_length(a, labels, layout, rng)
     good = (other != a) & (rules.labels_of(np.gcd(other, b)) == labels)
     answers = rules.model.answers_to(np.gcd(a, b))[good]
     return Swaps(pairs[good], ordered(other[good], b[good], side), answers, answers)
+
+
+def same_length(a: Integers, divisors: Integers, layout: Layout, rng: np.random.Generator) -> Integers:
+    """Multiples of the divisors with as many digits as a; a itself where there is none."""
+    counts = digit_counts(a, layout.base)
+    low = layout.base ** (counts - 1)
+    high = np.minimum(low * (layout.base - 1) + (low - 1), layout.largest)
+    first, last = -(-low // divisors), high // divisors
+    return np.where(first <= last, divisors * rng.integers(first, np.maximum(first, last), endpoint=True), a)
 
 
 def differs_by(rules: Rules, layout: Layout, a: Integers, other: Integers, b: Integers, d: Integers, p: int, q: int) -> Mask:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.mechanism.result import ADAPTER, Mechanism, Moment
+from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.files import read_sums, replace_file
 from gcdformer.runs.run import Run
@@ -41,6 +41,21 @@ def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: i
     found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
     history = follow_training(run, found, epoch, pairs, seed, on_step) if through_training else {}
     return replace(found, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history)
+
+
+def flip_in_run(run: Run, found: Mechanism, p: int, a: int, b: int) -> Example:
+    """Flip divisibility of a by a learned prime inside the network: what the rules predict, and what comes out."""
+    import numpy as np
+
+    from gcdformer.mechanism.analysis import prepare
+    from gcdformer.mechanism.flip import flip
+    prime = next((prime for prime in found.primes if prime.p == p), None)
+    if prime is None:
+        known = ", ".join(str(prime.p) for prime in found.primes)
+        raise UserError(f"{p}: not a prime whose place is known; they are {known}")
+    epoch = found.epoch or run.epoch()
+    analysis = prepare(run.predictor(epoch), explain_run(run, epoch), PAIRS, found.seed)
+    return flip(analysis.exchange, analysis.rules, prime, a, b, np.random.default_rng(found.seed))
 
 
 def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: int, on_step: Step) -> dict[int, list[Moment]]:
