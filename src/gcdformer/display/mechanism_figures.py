@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from gcdformer.display.figures import INK, SOFT, STYLE
+from gcdformer.display.figures import INK, SERIES, SOFT, STYLE
 from gcdformer.display.mechanism import label
 from gcdformer.mechanism.result import Mechanism, Prime
 
@@ -32,6 +32,10 @@ def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
     if len(found.primes) > 1:
         yield ("overlap of the subspaces", overlaps(found),
                "1: the smaller subspace lies within the other; 0: orthogonal; blank: at different sites.")
+    if any(len(moments) > 1 for moments in found.through_training.values()):
+        yield ("each prime through training", history(found),
+               "Green: how often all digits of a, exchanged at the site of the prime, add it. Blue: how much of the "
+               "variance at its final place the residues of the digits explain. Dotted: the prime enters D.")
 
 
 def places(found: Mechanism) -> Figure:
@@ -90,6 +94,27 @@ def draw_clock(axis: Axes, prime: Prime) -> None:
     axis.set_aspect("equal")
     axis.set_xlim(-1.1, 1.1)
     axis.set_ylim(-1.1, 1.1)
+
+
+def history(found: Mechanism) -> Figure:
+    """For each prime, over the epochs whose weights were kept: answers moved, and variance explained at its place."""
+    down = ceil(len(found.through_training) / ACROSS)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.6, 1.9 * down), layout="constrained")
+        axes = figure.subplots(down, ACROSS, squeeze=False, sharey=True).ravel()
+        for axis in axes[len(found.through_training):]:
+            axis.axis("off")
+        for axis, (p, moments) in zip(axes, found.through_training.items(), strict=False):
+            epochs = [moment.epoch for moment in moments]
+            axis.plot(epochs, [moment.adding for moment in moments], color=SERIES[2])
+            axis.plot(epochs, [moment.residues for moment in moments], color=SERIES[0])
+            entered = next((moment.epoch for moment in moments if moment.learned), None)
+            if entered is not None:
+                axis.axvline(entered, color=SOFT, linestyle=":", linewidth=1)
+            axis.set_title(str(p), fontsize=8)
+            axis.set_ylim(-0.03, 1.03)
+            axis.set_xlabel("epoch", fontsize=7)
+        return figure
 
 
 def overlaps(found: Mechanism) -> Figure:
