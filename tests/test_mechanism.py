@@ -178,6 +178,10 @@ def test_heads_side_by_side_are_the_whole() -> None:
         whole = patched_tokens(single, asked, Place(site, slots))
         each = [patched_tokens(single, asked, Place(site, slots, head)) for head in range(heads)]
         assert ((each[0] == whole).all()) == (heads == 1)
+        pattern = patched_tokens(single, asked, Place("encoder.0.attention.pattern", slots))
+        first = patched_tokens(single, asked, Place("encoder.0.attention.pattern", slots, 0))
+        assert (first == pattern).all() or heads > 1
+        assert (pattern != tokens(single, asked.pairs)).any() and (pattern != whole).any()
 
 
 def test_a_decoder_patch_follows_its_row_to_the_end() -> None:

@@ -75,7 +75,7 @@ def head_words(found: Mechanism) -> list[str]:
             for number, shares in enumerate(heads):
                 best = max((share for share in shares if share is not None), default=0.0)
                 if best >= CARRIES:
-                    place = f"Head {number} of {site.removesuffix('.heads')}"
+                    place = f"Head {number} of {site.removesuffix('.heads')}".replace(".pattern", "'s pattern")
                     carried.setdefault(place, []).append(f"{prime.p} ({percent(best)})")
     return [f"{place} by itself moves the answer for {joined(primes)}." for place, primes in carried.items()]
 

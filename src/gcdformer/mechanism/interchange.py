@@ -58,7 +58,7 @@ class Sites:
     encoder: list[str]
     decoder: list[str]
     heads: dict[str, int]
-    """Sites where heads lie side by side, and how many."""
+    """Sites that have heads, and how many."""
     final: bool
     """Whether the encoder leaves one final state, as LSTM and GRU do, and no value by position."""
 
@@ -70,14 +70,15 @@ class Sites:
     @classmethod
     def of(cls, model: Seq2Seq) -> Sites:
         points = {name: point for name, point in model.points().items() if not point.read_only}
-        encoder = [name for name, point in points.items() if point.shape.split()[:2] == ["N", "S"]]
-        decoder = [name for name, point in points.items() if point.shape.split()[:2] == ["N", "T"] and name != "logits"]
+        queries = {name: point.shape.replace("H ", "").split()[:2] for name, point in points.items() if name != "logits"}
+        encoder = [name for name, letters in queries.items() if letters == ["N", "S"]]
+        decoder = [name for name, letters in queries.items() if letters == ["N", "T"]]
         final = "encoder.final.hidden" in points
         heads = {}
         if isinstance(model, Transformer):
             sizes = model.sizes
             heads = {name: sizes.encoder_heads if name in encoder else sizes.decoder_heads
-                     for name in (*encoder, *decoder) if name.endswith(".heads")}
+                     for name in (*encoder, *decoder) if name.endswith((".heads", ".pattern"))}
         return cls(encoder + ["encoder.final.hidden"] * final, decoder, heads, final)
 
 
@@ -195,9 +196,8 @@ class Interchange:
                 for slot in place.slots:
                     token = source.tokens[swap, slot]
                     has = token >= 0
-                    at = (rows[has], token[has])
-                    new = source.values[name][swap[has], token[has]]
-                    value[at] = mixed(value[at], new, place, name, self.sites.heads.get(name))
+                    at, where = at_query(name, rows[has], token[has]), at_query(name, swap[has], token[has])
+                    value[at] = mixed(value[at], source.values[name][where], place, name, self.sites.heads.get(name))
             return value
 
         return patch
@@ -213,8 +213,9 @@ class Interchange:
                 wanted = torch.from_numpy(rows[source.outputs[row_swap[rows]] > step]).to(self.device)
                 at = torch.isin(rows_left.rows, wanted).nonzero()[:, 0]
                 swap = row_swap[rows_left.rows[at].cpu().numpy()]
-                new = source.values[name][swap, step]
-                value[at, 0] = mixed(value[at, 0], new, place, name, self.sites.heads.get(name))
+                here = at_query(name, at.cpu().numpy(), np.zeros(len(at), dtype=np.int64))
+                new = source.values[name][at_query(name, swap, np.full(len(swap), step))][..., :value.shape[-1]]
+                value[here] = mixed(value[here], new, place, name, self.sites.heads.get(name))
             return value
 
         return patch
@@ -233,6 +234,11 @@ class RowsLeft:
         self.step += 1
 
 
+def at_query(name: str, rows: Integers, positions: Integers) -> tuple[Integers | slice, ...]:
+    """The index of values (n, D) at some positions of some rows; of a pattern, what its heads attend to there (n, H, S)."""
+    return (rows, slice(None), positions) if name.endswith(".pattern") else (rows, positions)
+
+
 def mixed(value: Tensor, new: Tensor, place: Place, name: str, heads: int | None) -> Tensor:
     """The value with the place's part of the new one: all of it, a head, or a subspace."""
     if place.basis is not None:
@@ -244,8 +250,9 @@ def mixed(value: Tensor, new: Tensor, place: Place, name: str, heads: int | None
     if place.head is not None:
         assert heads is not None
         width = value.shape[-1] // heads
-        own = slice(place.head * width, (place.head + 1) * width)
+        columns = slice(place.head * width, (place.head + 1) * width)
+        own = (slice(None), place.head) if name.endswith(".pattern") else (slice(None), columns)
         value = value.clone()
-        value[..., own] = new[..., own]
+        value[own] = new[own]
         return value
     return new

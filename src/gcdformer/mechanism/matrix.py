@@ -38,9 +38,9 @@ def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequ
     """The position that does most: of those as good, the one nearest to the answer.
 
     The embedding is left out where there is anything else. To exchange it is to exchange the digit, which says what the
-    answer depends on, not where that is carried.
+    answer depends on, not where that is carried. Attention patterns carry nothing themselves and are left out too.
     """
-    sites = [site for site in removes if site != "encoder.embedding"] or list(removes)
+    sites = [site for site in removes if site != "encoder.embedding" and not site.endswith(".pattern")] or list(removes)
     found = [(site, position, share, adds.get(site, [None] * len(names))[position] or 0.0)
              for site in sites for position, share in enumerate(removes[site]) if share is not None]
     top = max(share + adding for *_, share, adding in found)
