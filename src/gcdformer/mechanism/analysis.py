@@ -1,4 +1,4 @@
-"""The whole analysis of a model: counterfactuals, interchange, subspaces, clocks and controls for every learned prime.
+"""The parts of an analysis of one model: its swaps, and what each measurement says of a prime. `locate.py` puts them together.
 
 Knows a predictor and its explanation, no run folder. Randomness comes from one seed.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from time import monotonic
 
 import numpy as np
 import torch
@@ -16,36 +15,21 @@ from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable
-from gcdformer.explanation.sieve import prime_power
 from gcdformer.mechanism.clock import read_clock, residue_share
-from gcdformer.mechanism.controls import UNLEARNED, choose_unlearned, fresh_copy
+from gcdformer.mechanism.controls import fresh_copy
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
 from gcdformer.mechanism.matrix import best_place, matrix, share_of, whole_share
-from gcdformer.mechanism.result import Best, Example, Matrix, Mechanism, Moment, Power, Prime, Side, Unlearned, Whole
-from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, overlap
-from gcdformer.mechanism.verdict import (
-    GAIN,
-    LEAST_PAIRS,
-    LOCATED,
-    STRONG,
-    place_verdict,
-    prime_verdict,
-    raised_alarms,
-    run_verdict,
-)
+from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Prime, Side, Unlearned, Whole
+from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace
+from gcdformer.mechanism.verdict import GAIN, LEAST_PAIRS, LOCATED, STRONG, place_verdict, prime_verdict
 from gcdformer.numbers.encoding import Integers, Mask, encode
 
-PAIRS = 100
-"""Pairs for each prime, side and direction."""
 DRAWS = 4
 """How often more pairs are drawn if the model follows the rules on too few."""
 EXAMPLES = 10
 PARTS = 5
-
-Step = Callable[[int, int], None]
-"""Called with how many parts are done, of how many."""
 
 
 class TooFewPairs(Exception):
@@ -269,47 +253,3 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
     return Analysis(predictor, Interchange(model, problem, layout), Interchange(fresh, problem, layout),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)
-
-
-def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int = PAIRS, seed: int = 0,
-            on_step: Step = lambda done, total: None) -> Mechanism:
-    """Where each learned prime is carried, with controls."""
-    began = monotonic()
-    learned = {p: [q for q in sorted(explanation.labels) if q > p and (prime_power(q) or (0, 0))[0] == p]
-               for p in explanation.prime_powers}
-    parts = iter(range(1, 10**9))
-    total = sum(PARTS + len(powers) for powers in learned.values()) + UNLEARNED
-    analysis = prepare(predictor, explanation, pairs, seed, lambda: on_step(next(parts), total))
-    primes: list[Prime] = []
-    bases: list[Basis] = []
-    skipped: dict[int, str] = {}
-    for p, powers in learned.items():
-        try:
-            found, basis = analysis.prime(p, powers)
-        except TooFewPairs as few:
-            skipped[p] = str(few)
-            continue
-        primes.append(found)
-        bases.append(basis)
-    unlearned = []
-    for p in choose_unlearned(list(learned), analysis.layout.largest) if primes else []:
-        tried = analysis.unlearned(p, primes)
-        unlearned += [] if tried is None else [tried]
-        analysis.tick()
-    alarms = raised_alarms(primes, unlearned)
-    return Mechanism(explanation.base, explanation.correct, family_of(analysis.exchange), analysis.layout.names,
-                     analysis.exchange.sites.encoder + analysis.exchange.sites.decoder, primes, skipped,
-                     overlaps(primes, bases), unlearned, alarms, run_verdict(primes, alarms), seed,
-                     round(monotonic() - began, 1))
-
-
-def overlaps(primes: Sequence[Prime], bases: Sequence[Basis]) -> list[list[float | None]]:
-    """The overlap of every two subspaces at one site."""
-    def cell(i: int, j: int) -> float | None:
-        return overlap(bases[i], bases[j]) if bases[i].keys() == bases[j].keys() else None
-
-    return [[cell(i, j) for j in range(len(primes))] for i in range(len(primes))]
-
-
-def family_of(exchange: Interchange) -> str:
-    return "recurrent" if exchange.sites.final else "transformer"

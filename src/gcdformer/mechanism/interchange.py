@@ -6,7 +6,8 @@ A place is a hook point with some positions, perhaps one head of it, perhaps a l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -219,6 +220,17 @@ class Interchange:
             return value
 
         return patch
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Matrix products within use one thread. They are small: threads of their own would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class RowsLeft:

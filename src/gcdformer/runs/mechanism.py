@@ -37,9 +37,11 @@ def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: i
     explanation = explain_run(run, epoch)
     step = run.checkpoint_step(str(checkpoint))
     predictor = run.predictor(checkpoint)
-    from gcdformer.mechanism.analysis import analyse
-    found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
-    history = follow_training(run, found, epoch, pairs, seed, on_step) if through_training else {}
+    from gcdformer.mechanism.interchange import one_thread
+    from gcdformer.mechanism.locate import analyse
+    with one_thread():
+        found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
+        history = follow_training(run, found, epoch, pairs, seed, on_step) if through_training else {}
     return replace(found, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history)
 
 
