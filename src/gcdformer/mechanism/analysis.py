@@ -1,4 +1,4 @@
-"""The parts of an analysis of one model: its swaps, and what each measurement says of a prime. `locate.py` puts them together.
+"""The parts of an analysis of one model: its swaps, and what each measurement says of a prime. `locate.py` combines them.
 
 Knows a predictor and its explanation, no run folder. Randomness comes from one seed.
 """
