@@ -49,7 +49,6 @@ class Drawn:
 class Analysis:
     """A model with its rules, and a copy of it with fresh weights."""
 
-    predictor: Predictor
     exchange: Interchange
     fresh: Interchange
     rules: Rules
@@ -82,8 +81,8 @@ class Analysis:
         return Drawn(kept.take(slice(0, self.count)), drawn, have / drawn)
 
     def follows(self, pairs: Integers) -> Mask:
-        predictions = self.predictor.predict(pairs[:, 0], pairs[:, 1])
-        return np.asarray(self.rules.model.agrees(np.gcd(pairs[:, 0], pairs[:, 1]), predictions))
+        """Where the model answers as the rules say, decoded as under a patch, but without one."""
+        return np.asarray(self.rules.model.agrees(np.gcd(pairs[:, 0], pairs[:, 1]), self.exchange.predict(pairs)))
 
     def slots_of(self, site: str) -> Sequence[int]:
         """The input positions of a site; a final state stands after the last token."""
@@ -251,5 +250,5 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     model, problem = predictor.model.float(), predictor.problem
     layout = Layout.of(problem)
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
-    return Analysis(predictor, Interchange(model, problem, layout), Interchange(fresh, problem, layout),
+    return Analysis(Interchange(model, problem, layout), Interchange(fresh, problem, layout),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)

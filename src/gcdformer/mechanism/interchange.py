@@ -149,10 +149,19 @@ class Interchange:
         answers = np.empty(len(row_place), dtype=np.int64)
         for start in range(0, len(row_place), ROWS):
             part = slice(start, start + ROWS)
-            outputs = self.decode(source, places, row_place[part], row_swap[part])
-            values, readable = self.problem.decode_answers(outputs)
-            answers[part] = np.where(readable, values[:, 0], UNREADABLE)
+            answers[part] = self.read(self.decode(source, places, row_place[part], row_swap[part]))
         return [Moved(row_swap[row_place == number], answers[row_place == number]) for number in range(len(places))]
+
+    @torch.inference_mode()
+    def predict(self, pairs: Integers) -> Integers:
+        """The answers without a patch, decoded greedily."""
+        inputs = torch.from_numpy(self.problem.encode_questions(pairs)[0]).to(self.device)
+        return self.read(generate(self.model, inputs, self.problem.longest_target).cpu().numpy())
+
+    def read(self, outputs: Integers) -> Integers:
+        """Output tokens as integers."""
+        values, readable = self.problem.decode_answers(outputs)
+        return np.where(readable, values[:, 0], UNREADABLE)
 
     def rows(self, source: Source, places: Sequence[Place]) -> tuple[Integers, Integers]:
         """The numbers of place and swap of every row; a swap whose question lacks the place has none."""
