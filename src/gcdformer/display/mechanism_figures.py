@@ -17,15 +17,15 @@ from gcdformer.mechanism.result import Mechanism, Prime
 
 SHADES = LinearSegmentedColormap.from_list("shares", ["#1f8f5f00", "#1f8f5fff"])
 ACROSS = 4
-MOST_POSITIONS = 12
-"""With more input positions than this, as in small bases, only those where something moves are drawn."""
+MOVES = 0.05
+"""Positions where less than this share of the answers moves are not drawn."""
 
 
 def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
     """Title, figure and caption of each."""
     yield ("places by primes", places(found),
-           "Rows: encoder sites and input positions. Left: p taken away from a; right: p added. Strength: the share of "
-           "answers that become what the rules say for the swapped pair.")
+           "Rows: encoder sites, and the input positions where something moves. Left: p taken away from a; right: p added. "
+           "Strength: the share of answers that become what the rules say for the swapped pair.")
     if any(prime.clock for prime in found.primes):
         yield ("digits in the subspace of each prime", clocks(found),
                "Every dot is a digit 0..B-1 at the best position, within the subspace of p, coloured by its residue mod p.")
@@ -39,13 +39,13 @@ def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
 
 
 def places(found: Mechanism) -> Figure:
-    """A row for each encoder site and position, a column for each prime; two panels for the two directions."""
+    """A row for each encoder site and each position where something moves (and the last digit of a), a column for each
+    prime; two panels for the two directions."""
     sites = [site for site in found.sites if site in found.primes[0].interchange]
-    rows = [(site, position) for site in sites for position in range(len(found.positions))
-            if len(found.positions) <= MOST_POSITIONS or moves(found, site, position)]
-    sites = [site for site in sites if any(name == site for name, _ in rows)]
+    rows = [(site, position) for site in sites for position, name in enumerate(found.positions)
+            if moves(found, site, position) or (name == "last digit of a" and "final" not in site)]
     with mpl.rc_context(STYLE | {"axes.grid": False}):
-        figure = Figure(figsize=(8.6, 0.9 + 0.16 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(8.6, 0.9 + 0.2 * len(rows)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         for axis, title, matrices in ((left, "p taken away", [prime.interchange for prime in found.primes]),
                                       (right, "p added", [prime.adding for prime in found.primes])):
@@ -60,12 +60,13 @@ def places(found: Mechanism) -> Figure:
         for site in sites:
             own = [index for index, (name, _) in enumerate(rows) if name == site]
             right.text(1.02, (own[0] + own[-1]) / 2, site, transform=right.get_yaxis_transform(), fontsize=6, va="center")
-        left.set_yticks(range(len(rows)), [found.positions[position] for _, position in rows], fontsize=5.5)
+        left.set_yticks(range(len(rows)), ["final state" if "final" in site else found.positions[position]
+                                           for site, position in rows], fontsize=5.5)
         return figure
 
 
 def moves(found: Mechanism, site: str, position: int) -> bool:
-    return any((prime.interchange[site][position] or 0.0) >= 0.05 for prime in found.primes)
+    return any((prime.interchange[site][position] or 0.0) >= MOVES for prime in found.primes)
 
 
 def clocks(found: Mechanism) -> Figure:
@@ -128,7 +129,8 @@ def overlaps(found: Mechanism) -> Figure:
         for i in range(size):
             for j in range(size):
                 if not np.isnan(values[i, j]):
-                    axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=6, color=INK)
+                    axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=6,
+                              color="#ffffff" if values[i, j] > 0.6 else INK)
         names = [label(prime) for prime in found.primes]
         axis.set_xticks(range(size), names)
         axis.set_yticks(range(size), names)
