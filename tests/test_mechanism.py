@@ -276,6 +276,22 @@ def test_it_is_said_in_words(found: Mechanism) -> None:
     assert "read off" in found._repr_html_() and "3 spread" in repr(found)
 
 
+@pytest.mark.parametrize("family", ["gru", "lstm"])
+def test_a_recurrent_model_has_one_place(family: str, tmp_path: Path) -> None:
+    """Trained for a second, until it knows 2 and 5: both are read off the last digit and fit in part of the final state."""
+    config = tiny_config(family=family, heads=0, dim=32, lr=1e-2, batch_size=64, epoch_size=25600, max_epochs=2,
+                         test_size=1000)
+    found = gcdformer.mechanism(gcdformer.train(config, tmp_path / family), pairs=40)
+    assert {2, 5} <= {prime.p for prime in found.primes} and found.family == "recurrent"
+    for prime in found.primes[:2]:
+        assert prime.best.site == "encoder.final.hidden" and prime.best.name == "final state"
+        assert min(prime.best.share, prime.best.adding) == 1, "the whole question is exchanged"
+        assert prime.subspace is not None and prime.subspace.rank <= prime.subspace.dimension / 4 and prime.control < 0.02
+    said = " ".join(sentences(found))
+    assert "read off the last digit" in said and "the final state is all that the decoder knows" in said
+    assert "final state" in found._repr_html_()
+
+
 def test_a_control_that_passes_is_an_alarm(found: Mechanism) -> None:
     two = found.primes[0]
     assert two.subspace is not None
