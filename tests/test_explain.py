@@ -18,12 +18,20 @@ from conftest import tiny_config
 from gcdformer import PredictionTable, Run, Stream, UserError, explain, train
 from gcdformer.cli import main
 from gcdformer.display import progress
-from gcdformer.display.terminal import show_timeline
+from gcdformer.display.terminal import show_explanation, show_timeline
 from gcdformer.evaluation.predictor import Predictor
+from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import metamorphic_checks
 from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.explanation.timeline import compare, timeline
+
+
+def terminal(found: Explanation) -> str:
+    out = io.StringIO()
+    show_explanation(Console(file=out, width=140, highlight=False), found, "this")
+    return out.getvalue()
+
 
 KNOWN = sorted(products({2: 4, 5: 25}, 100))
 
@@ -69,13 +77,20 @@ def test_a_table_is_explained() -> None:
 
 def test_all_pairs_are_a_proof() -> None:
     found = explain(sieve, 10, maximum=120, exhaustive=True)
-    assert found.exhaustive and found.certified and found.fidelity["natural"].n == 120**2
+    judged = 120**2 - 20  # the pairs (k, k) with k = 101..120 have a GCD that is not judged
+    assert found.exhaustive and found.certified and found.is_proof and found.fidelity["natural"].n == judged
+    assert found.verdict == "certified on all pairs of 1..120 with a GCD up to 100"
     assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1e-9)
+    assert "a proof by enumeration" in terminal(found) and found.to_json()["proof"] and found.power is None
 
     def broken(a: int, b: int) -> int:
-        return 1 if (a, b) == (100, 100) else sieve(a, b)
+        return 1 if (a, b) == (99, 66) else sieve(a, b) if (a, b) != (12, 18) else 7
 
-    assert explain(broken, 10, maximum=120, exhaustive=True).fidelity["natural"].agree == 120**2 - 1
+    found = explain(broken, 10, maximum=120, exhaustive=True)
+    assert found.fidelity["natural"].agree == judged - 1 and found.fidelity["natural"].interval == (1 - 1 / judged,) * 2
+    assert not found.is_proof and not found.to_json()["proof"] and found.certified
+    said = " ".join(terminal(found).split())
+    assert "proof" not in said and "the rules tell exactly 14,379 of 14,380 answers, 99.9930 %" in said
     with pytest.raises(UserError, match="exhaustive"):
         explain(sieve, 10, maximum=10**6, exhaustive=True)
 
@@ -222,16 +237,19 @@ def write_csv(path: Path, text: str) -> Path:
 def test_explain_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     rows = []
-    for k in list(range(1, 12)) * 40:
-        a, b = k, k * int(rng.integers(1, 1000))
-        rows.append(f"{sieve(a, b)},{b},x,{a}")
-    rows += ["1,12,x,12"] * 29 + [",7,x,7"]
+    for k in range(1, 12):
+        for factor in rng.choice(1000, 40, replace=False) + 2:
+            rows.append(f"{sieve(k, k * factor)},{k * factor},x,{k}")
+    rows += [f"1,{12 * factor},x,12" for factor in range(1, 30)] + [",7,x,7"]
+    rows += rows[:50] + ["9,2,x,1"] * 40  # repeated pairs count once, with their first answer
+    rows.append(rows[0])
     path = write_csv(tmp_path / "p.csv", "prediction, B ,note,a\n" + "\n".join(rows) + "\n")
     code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10, "--json")
     values = json.loads(out)
     assert code == 0 and values["D"] == [1, 2, 4, 5, 10] and set(values["fidelity"]) == {"pairs"}
-    assert 12 in values["untested"] and values["fidelity"]["pairs"]["n"] == 470
-    assert values["accuracy"]["predicted"] == pytest.approx(100 * 200 / 470)
+    assert 12 in values["untested"] and values["fidelity"]["pairs"]["n"] == 471
+    assert values["accuracy"]["predicted"] == pytest.approx(100 * 201 / 471)
+    assert values["domain"].startswith("the 471 pairs of p.csv (90 repeated ones left out), operands up to ")
     assert any(example["prediction"] is None for example in values["counterexamples"])
     code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10)
     assert code == 0 and "fewer than 30 pairs" in out

@@ -21,7 +21,7 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
-from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.explain import earlier_shares, explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
 from gcdformer.training.device import chosen_threads
@@ -145,7 +145,8 @@ class Trainer:
         scores = None
         if tables:
             scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
-            line |= score_line(scores, explain_evaluation(self.config, tables), before["D"])
+            found = explain_evaluation(self.config, tables, earlier_shares(self.folder, epoch))
+            line |= score_line(scores, found, before["D"])
             line["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
