@@ -17,6 +17,8 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Answer = Callable[[Array, Array, Array], Array]
 """From a, b and their GCD to answers."""
+Shares = dict[int, dict[int, float]]
+"""For each k the share of each answer."""
 K = range(1, 101)
 MAXIMUM = 1_000_000
 NO_INTEGER = int(np.iinfo(np.int64).min)
@@ -181,7 +183,7 @@ def other(rng: np.random.Generator, base: int) -> Model:
 
 # The judge
 
-def shares_of(model: Model, pairs: Array) -> dict[int, dict[int, float]]:
+def shares_of(model: Model, pairs: Array) -> Shares:
     """For each k the share of each answer."""
     a, b = pairs.T
     gcds = np.gcd(a, b)
@@ -189,11 +191,11 @@ def shares_of(model: Model, pairs: Array) -> dict[int, dict[int, float]]:
     coded = np.where(answers == NO_INTEGER, 0, answers)
     cells, counts = np.unique(gcds * (MAXIMUM + 1) + coded, return_counts=True)
     found: dict[int, dict[int, float]] = {k: dict.fromkeys(K, model.noise / 100) if model.noise else {} for k in K}
-    each = len(pairs) // 100
+    each = np.bincount(gcds, minlength=101).tolist()
     for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
         k, value = divmod(cell, MAXIMUM + 1)
         value = value or NO_INTEGER
-        found[k][value] = found[k].get(value, 0.0) + (1 - model.noise) * count / each
+        found[k][value] = found[k].get(value, 0.0) + (1 - model.noise) * count / each[k]
     return found
 
 
@@ -202,14 +204,14 @@ def all_products(known: set[int]) -> set[int]:
     return {d for d in K if all(any(r in known and r % q == 0 for r in POWERS) for q in factors(d))}
 
 
-def fidelity(shares: dict[int, dict[int, float]], rule: dict[int, int]) -> tuple[float, float]:
+def fidelity(shares: Shares, rule: dict[int, int]) -> tuple[float, float]:
     """Mean over the k, and over natural pairs."""
     agree = {k: 0.0 if rule[k] == NO_INTEGER else shares[k].get(rule[k], 0.0) for k in K}
     weights = {k: 1 / k**2 for k in K}
     return sum(agree.values()) / 100, sum(weights[k] * agree[k] for k in K) / sum(weights.values())
 
 
-def follows_a_sieve(shares: dict[int, dict[int, float]]) -> bool | None:
+def follows_a_sieve(shares: Shares, orders: list[Shares]) -> bool | None:
     right = {k: shares[k].get(k, 0.0) for k in K}
     if any(0.82 < right[k] < 0.96 for k in K):
         return None
@@ -220,7 +222,10 @@ def follows_a_sieve(shares: dict[int, dict[int, float]]) -> bool | None:
     least = min(fidelity(shares, rule))
     if least < 0.972:
         return False
-    coming = {q for q in POWERS if q not in known and right[q] > 0.15}
+    apart = {q: abs(orders[0][q].get(q, 0.0) - orders[1][q].get(q, 0.0)) for q in POWERS}
+    coming = {q for q in POWERS if q not in known and right[q] > 0.15 and apart[q] < 0.4}
+    if any(0.4 < apart[q] < 0.6 for q in POWERS):
+        return None
     for k in K:
         agree = shares[k].get(rule[k], 0.0)
         if agree >= 0.96:
@@ -234,7 +239,7 @@ def follows_a_sieve(shares: dict[int, dict[int, float]]) -> bool | None:
     return True if least > 0.988 else None
 
 
-def follows_classes(shares: dict[int, dict[int, float]]) -> bool | None:
+def follows_classes(shares: Shares) -> bool | None:
     usual = {k: max(shares[k], key=lambda v: shares[k][v]) for k in K}
     labels = {min(j for j in K if usual[j] == usual[k]) for k in K}
     label = {k: max(e for e in labels if k % e == 0) for k in K}
@@ -255,7 +260,9 @@ def judge(model: Model, pairs: Array) -> bool | None:
     best = {k: max(shares[k], key=lambda v: shares[k][v]) for k in K}
     if min(fidelity(shares, best)) < 0.972:
         return False  # no rule whatever agrees often enough
-    as_sieve, as_classes = follows_a_sieve(shares), follows_classes(shares)
+    ascending = pairs[:, 0] < pairs[:, 1]
+    orders = [shares_of(model, pairs[part]) for part in (ascending, ~ascending)]
+    as_sieve, as_classes = follows_a_sieve(shares, orders), follows_classes(shares)
     if as_sieve or as_classes:
         return True
     return None if as_sieve is None or as_classes is None else False

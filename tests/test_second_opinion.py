@@ -12,19 +12,20 @@ import pytest
 import second_opinion
 from gcdformer import PredictionTable
 from gcdformer.explanation import explain_tables
+from gcdformer.runs.explain import by_order
 from second_opinion import MAXIMUM, Model, judge, models, pairs_for_each_k
 
 PARTS, EACH, PAIRS = 10, 100, 200
 
 
-def answered(model: Model, pairs: np.ndarray, rng: np.random.Generator) -> PredictionTable:
+def answered(model: Model, pairs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The model's answers to these pairs, its noise included."""
     a, b = pairs.T
     k = np.gcd(a, b)
     answers = model.answer(a, b, k)
     if model.noise:
         answers = np.where(rng.random(len(a)) < model.noise, rng.integers(1, 101, len(a)), answers)
-    return PredictionTable.of(a, b, answers, k)
+    return answers
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,10 @@ def test_no_false_certificate_and_no_refused_true_one(part: int, pairs: dict[str
     figures: Counter[tuple[str, bool | None, bool]] = Counter()
     wrong = []
     for number, model in enumerate(models(EACH, part)):
-        tables = {name: answered(model, pairs[name], rng) for name in ("natural", "stratified")}
-        found = explain_tables(tables, base=model.base, maximum=MAXIMUM)
+        answers = {name: answered(model, pairs[name], rng) for name in ("natural", "stratified")}
+        tables = {name: PredictionTable.of(*pairs[name].T, answers[name]) for name in answers}
+        found = explain_tables(tables, base=model.base, maximum=MAXIMUM,
+                               orders=by_order(*pairs["stratified"].T, answers["stratified"]))
         opinion = judge(model, pairs["judge"])
         figures[model.kind, opinion, found.certified] += 1
         if opinion not in (None, found.certified):

@@ -72,6 +72,30 @@ def test_a_prime_power_on_its_way_excuses_its_multiples() -> None:
     assert "✓ one prediction" not in terminal(found)
 
 
+def test_what_is_right_in_one_order_only_is_not_being_learned(tmp_path: Path) -> None:
+    """A function that knows 25 only for a < b: fidelity is above 98 %, yet nothing is being learned."""
+    old, new = products({2: 8, 5: 5}, 100), products({2: 8, 5: 25}, 100)
+    first, second = np.array([0, *sieve_answers(new)]), np.array([0, *sieve_answers(old)])
+
+    def one_sided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        k = np.minimum(np.gcd(a, b), 100)
+        return np.where(a < b, first[k], second[k])
+
+    def coin(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        k = np.minimum(np.gcd(a, b), 100)
+        return np.where((a + b) // k % 2 == 0, first[k], second[k])
+
+    found = explain(one_sided, 10, pairs=20_000)
+    assert found.being_learned == [] and not found.certified and found.rules["deterministic"].exceptions
+    assert explain(coin, 10, pairs=20_000).being_learned == [25, 50, 75, 100]
+    k = np.repeat(K, 40)
+    a, b = k * np.tile([*range(2, 22), *[1] * 20], 100), k * np.tile([*[1] * 20, *range(2, 22)], 100)
+    path = tmp_path / "ordered.csv"
+    rows = zip(a.tolist(), b.tolist(), one_sided(a, b).tolist(), strict=True)
+    path.write_text("a,b,prediction\n" + "".join(f"{x},{y},{p}\n" for x, y, p in rows))
+    assert explain(path, 10).being_learned == []
+
+
 @pytest.mark.parametrize(("before", "rises"), [([0.2, 0.3], True), ([0.5] * 3, False), ([0.7, 0.6], False), ([], True)])
 def test_in_a_run_only_what_rises_is_being_learned(before: list[float], rises: bool) -> None:
     coming = products({2: 8, 5: 25}, 100)

@@ -6,6 +6,7 @@ tested often enough, or that is above the largest tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -199,16 +200,17 @@ class Explanation:
 
 def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: int | None, threshold: float = 0.9,
                    least_pairs: int = 1, exhaustive: bool = False, domain: str | None = None,
-                   earlier: Earlier = no_earlier) -> Explanation:
+                   earlier: Earlier = no_earlier, orders: Sequence[Shares] = ()) -> Explanation:
     """Explain the tables `natural` and `stratified` of one model, or the one table `pairs`.
 
     f(k) and D come from `stratified` if it is there, else from `pairs`; a k with fewer than `least_pairs` is untested.
     With a `maximum` the accuracy D implies is exact for M; without, it is counted over the table's own pairs. `earlier`
-    gives the shares of earlier evaluations of the same run: what does not rise is not being learned.
+    gives the shares of earlier evaluations of the same run: what does not rise is not being learned. `orders` are the shares
+    for a < b and for a > b: what is right in one order only is not being learned either.
     """
     source = tables["stratified"] if "stratified" in tables else tables["pairs"]
     shares, pairs, untested = shares_of(source, least_pairs, None if exhaustive else maximum)
-    evidence = Evidence(base, threshold, shares, pairs, exhaustive, earlier)
+    evidence = Evidence(base, threshold, shares, pairs, exhaustive, earlier, orders)
     form, why = choose_form(evidence)
     reading = form.read(evidence)
     model = reading.model

@@ -7,7 +7,7 @@ classes of multiples, whose labels are E. A new form is a class here and its pla
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, final
@@ -62,6 +62,8 @@ class Evidence:
     exhaustive: bool = False
     """Whether all pairs were tried, so that nothing is undecided."""
     earlier: Earlier = no_earlier
+    orders: Sequence[Shares] = ()
+    """The same for the pairs a < b and for a > b, if the pairs are known."""
 
     @cached_property
     def standing(self) -> dict[int, bool | None]:
@@ -94,7 +96,7 @@ class Evidence:
     def by_divisors(self) -> Reading:
         """f(k) is the largest element of D that divides k."""
         return self.read_divisors(find_transition(self.shares, self.pairs, self.standing, frozenset(self.correct),
-                                                  self.threshold, self.earlier))
+                                                  self.threshold, self.earlier, self.orders))
 
     def read_divisors(self, transition: Transition) -> Reading:
         """The same with these k excused."""

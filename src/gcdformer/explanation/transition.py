@@ -1,7 +1,8 @@
 """What is on its way into D: which prime powers are being learned, and which k are excused because of them.
 
 A k is excused only if a prime power that divides it and is not yet in D for certain is itself on its way: right for a share
-of its pairs above chance and, where earlier evaluations are known, rising. Knows shares of predictions, no run.
+of its pairs above chance, in both orders of the operands where these are known, and rising where earlier evaluations are.
+Knows shares of predictions, no run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ Shares = dict[int, dict[int, float]]
 """For each k, the share of each predicted value, most frequent first."""
 Earlier = Callable[[], Sequence[Shares]]
 """The shares of earlier evaluations; called only if something may be on its way."""
+ORDER_DECIDES = 0.5
+"""Difference between the shares of right answers for a < b and for a > b from which on the order decides, not learning."""
 Standing = Mapping[int, bool | None]
 """For each k tested: in D (True), not in D (False), or undecided (None)."""
 
@@ -33,7 +36,7 @@ def no_earlier() -> Sequence[Shares]:
 
 
 def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing, known: frozenset[int], threshold: float,
-                    earlier: Earlier = no_earlier) -> Transition:
+                    earlier: Earlier = no_earlier, orders: Sequence[Shares] = ()) -> Transition:
     """The k being learned: their predictions lie between the answer of what is wholly learned and larger divisors of k that
     are on their way themselves, at least as far as chance allows. Any other answer is a breach."""
     limit = max(shares, default=1)
@@ -42,7 +45,8 @@ def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing
                 if mode(s) != (largest_divisor(known, k) or fallback) or s[mode(s)] < threshold}
     candidates = {q for q, s in shares.items() if prime_power(q) and any(k % q == 0 for k in breaking)
                   and s.get(q, 0.0) >= 1 - threshold
-                  and wilson(round(s.get(q, 0.0) * pairs[q]), pairs[q])[0] > chance_of(q, shares)}
+                  and wilson(round(s.get(q, 0.0) * pairs[q]), pairs[q])[0] > chance_of(q, shares)
+                  and not depends_on_order(q, orders)}
     powers = on_their_way(candidates, shares, pairs, standing, threshold, earlier)
     settled = known & products(learned_prime_powers(known - powers), limit)
     moving = {k for k in shares if any(k % q == 0 for q in powers)}
@@ -77,6 +81,11 @@ def is_rising(q: int, shares: Shares, pairs: Mapping[int, int], history: Sequenc
     """Whether q is right more often, beyond chance, than at the least of the earlier evaluations."""
     least = min(before.get(q, {}).get(q, 0.0) for before in history)
     return wilson(round(shares[q].get(q, 0.0) * pairs[q]), pairs[q])[0] > least
+
+
+def depends_on_order(q: int, orders: Sequence[Shares]) -> bool:
+    right = [shares[q].get(q, 0.0) for shares in orders if q in shares]
+    return bool(right) and max(right) - min(right) > ORDER_DECIDES
 
 
 def chance_of(q: int, shares: Shares) -> float:

@@ -68,8 +68,9 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
                                 ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
         a, b = distinct(*draw(largest, pairs, block_generator(seed, purpose, 0)).T)
-        tables[name] = PredictionTable.of(a, b, predict(a, b))
-    found = explain_tables(tables, base=base, maximum=largest, threshold=threshold)
+        predictions = predict(a, b)
+        tables[name] = PredictionTable.of(a, b, predictions)
+    found = explain_tables(tables, base=base, maximum=largest, threshold=threshold, orders=by_order(a, b, predictions))
     return add_bands(found, predict, largest, seed) if bands else found
 
 
@@ -88,8 +89,14 @@ def explain_csv(path: Path, base: int, threshold: float = 0.9, *, bands: bool = 
     domain = (f"the {len(a):,} pairs of {path.name}{f' ({repeated:,} repeated ones left out)' if repeated else ''}, "
               f"operands up to {int(max(a.max(), b.max())):,}")
     found = explain_tables({"pairs": PredictionTable.of(a, b, predictions)}, base=base, maximum=None, threshold=threshold,
-                           least_pairs=LEAST_PAIRS, domain=domain)
+                           least_pairs=LEAST_PAIRS, domain=domain, orders=by_order(a, b, predictions))
     return replace(found, bands=bands_of_pairs(a, b, predictions, found.model)) if bands else found
+
+
+def by_order(a: Integers, b: Integers, predictions: Integers) -> list[Shares]:
+    """The shares of predictions for a < b and for a > b, of the k with a few pairs in that order."""
+    parts = [PredictionTable.of(a[part], b[part], predictions[part]) for part in (a < b, a > b) if part.any()]
+    return [shares_of(part, LEAST_PAIRS // 3)[0] for part in parts]
 
 
 def add_bands(found: Explanation, predict: Predict, maximum: int, seed: int) -> Explanation:
