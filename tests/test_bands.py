@@ -118,7 +118,7 @@ def test_bands_are_shown_and_in_json() -> None:
     out = io.StringIO()
     show_explanation(Console(file=out, width=140, highlight=False), found, "this")
     lines = [line for line in out.getvalue().splitlines() if "both up to" in line or "a = b" in line]
-    assert [line.split()[0] for line in lines] == ["this", "✗", "✗", "✗", "✓", "✓", "✗"] and "█" in lines[2]
+    assert [line.split()[0] for line in lines] == ["for", "✗", "✗", "✗", "✓", "✓", "✗"] and "█" in lines[2]
     assert "[all pairs]" in lines[-1]
     page = certificate_sections(found)
     assert page.count("<rect") == 10 and "By size and order" in page and 'aria-label="fidelity by size and order"' in page

@@ -26,6 +26,7 @@ from gcdformer.display.words import (
 from gcdformer.display.words import numbers as listed
 from gcdformer.evaluation import Scores
 from gcdformer.explanation import Explanation
+from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, readable
@@ -78,8 +79,10 @@ def show_short(console: Console, found: Explanation, what: str) -> None:
 
 
 def show_head(console: Console, found: Explanation, what: str) -> None:
-    verdict = Text(found.verdict, style="bold green" if found.certified else "bold red")
+    verdict = Text("certified", style="bold green") if found.certified else Text(found.verdict, style="bold red")
     console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
+    if found.certified:
+        console.print(Text.assemble(("for    ", "dim"), f"{found.domain}{limits_text(found.bands)}"))
     console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {found.form.title}"))
     console.print(known_text(found))
 
