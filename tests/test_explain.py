@@ -18,20 +18,12 @@ from conftest import tiny_config
 from gcdformer import PredictionTable, Run, Stream, UserError, explain, train
 from gcdformer.cli import main
 from gcdformer.display import progress
-from gcdformer.display.terminal import show_explanation, show_timeline
+from gcdformer.display.terminal import show_timeline
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import metamorphic_checks
 from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.explanation.timeline import compare, timeline
-
-
-def terminal(found: Explanation) -> str:
-    out = io.StringIO()
-    show_explanation(Console(file=out, width=140, highlight=False), found, "this")
-    return out.getvalue()
-
 
 KNOWN = sorted(products({2: 4, 5: 25}, 100))
 
@@ -75,24 +67,18 @@ def test_a_table_is_explained() -> None:
     assert found.correct == KNOWN and set(found.fidelity) == {"pairs"} and found.maximum is None
 
 
-def test_all_pairs_are_a_proof() -> None:
-    found = explain(sieve, 10, maximum=120, exhaustive=True)
-    judged = 120**2 - 20  # the pairs (k, k) with k = 101..120 have a GCD that is not judged
-    assert found.exhaustive and found.certified and found.is_proof and found.fidelity["natural"].n == judged
-    assert found.verdict == "certified on all pairs of 1..120 with a GCD up to 100"
-    assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1e-9)
-    assert "a proof by enumeration" in terminal(found) and found.to_json()["proof"] and found.power is None
+def test_checks_draw_every_gcd() -> None:
+    """A model that has memorised small pairs: the rules tell few of its answers there, whatever D is."""
+    model = RuleModel(tuple(KNOWN), {d: d for d in KNOWN}, 1)
+    drawn: list[np.ndarray] = []
 
-    def broken(a: int, b: int) -> int:
-        return 1 if (a, b) == (99, 66) else sieve(a, b) if (a, b) != (12, 18) else 7
+    def by_heart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        drawn.append(np.gcd(a, b))
+        return np.where(np.maximum(a, b) <= 1000, np.gcd(a, b), model.answers_to(np.gcd(a, b)))
 
-    found = explain(broken, 10, maximum=120, exhaustive=True)
-    assert found.fidelity["natural"].agree == judged - 1 and found.fidelity["natural"].interval == (1 - 1 / judged,) * 2
-    assert not found.is_proof and not found.to_json()["proof"] and found.certified
-    said = " ".join(terminal(found).split())
-    assert "proof" not in said and "the rules tell exactly 14,379 of 14,380 answers, 99.9930 %" in said
-    with pytest.raises(UserError, match="exhaustive"):
-        explain(sieve, 10, maximum=10**6, exhaustive=True)
+    checks = {c.name: c for c in metamorphic_checks(by_heart, model, 1_000_000, np.random.default_rng(0), 3000)}
+    assert checks["operands up to 1,000"].rate < 0.2 and checks["operands up to 1,000,000"].rate > 0.99
+    assert set(drawn[0].tolist()) == set(range(1, 101))
 
 
 def test_timeline_names_the_prime_power() -> None:
