@@ -34,7 +34,8 @@ SAYS = {  # what a reader has to find in the outputs of each
     "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
                                   "as D says"],
     "2-explain-any-model": ["being learned: [16, 32, 48, 64, 80, 96]", "certified", "not certified: no form fits",
-                            "every pair was tried", "D is all products"],
+                            "every pair was tried", "D is all products", "% of the answers are right, least often for k = ",
+                            "both up to 100,000: "],
     "3-your-own-task-distribution-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
 }
 

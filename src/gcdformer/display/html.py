@@ -28,7 +28,7 @@ from gcdformer.display.words import (
     unreadable_text,
 )
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
-from gcdformer.explanation.bands import WANTED, Band
+from gcdformer.explanation.bands import WANTED, Band, limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.rules import Rule, readable
@@ -40,14 +40,18 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 560, 150, 34, 18
 
 def notebook_html(found: Explanation) -> str:
     """The certificate as a notebook shows it."""
-    scope = f"base {found.base}, {found.domain}"
+    scope = f"base {found.base}" + (f", integers up to {found.maximum:,}" if found.maximum else "")
     return framed(header("Explanation", scope, found, []) + certificate_sections(found))
 
 
 def header(title: str, about: str, found: Explanation | None, facts: list[tuple[str, str]]) -> str:
     badge = ""
     if found is not None:
-        badge = f'<span class="badge {"good" if found.certified else "bad"}">{escape(found.verdict)}</span>'
+        badge = '<span class="badge good">certified</span>'
+        if found.certified:
+            about = f"{about}. Certified on {found.domain}{limits_text(found.bands)}"
+        else:
+            badge = f'<span class="badge bad">{escape(found.verdict)}</span>'
         share = found.fidelity.get("stratified") or found.fidelity["pairs"]
         undecided = f", {len(found.undecided)} undecided" if found.undecided else ""
         facts = [("correct GCD", f"{len(found.correct)} <small>of {len(found.shares)}{undecided}</small>"),
