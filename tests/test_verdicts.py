@@ -272,6 +272,12 @@ def test_a_mostly_right_table_is_described_by_what_it_gets_right(tmp_path: Path,
     assert small.accuracy > 97 > 85 > whole.accuracy
     mistakes = found.mistakes
     assert mistakes.mostly_right and mistakes.multiples > 0 and mistakes.divisors > mistakes.multiples
+    digits = {size: (n, right) for size, n, right in mistakes.by_digits}
+    sizes = {tuple(map(int, row.split(",")[:2])) for row in rows}
+    for size, (n, _) in digits.items():
+        assert n == sum(len(str(max(pair))) == size for pair in sizes)
+    assert digits[2][1] / digits[2][0] > 0.97 > 0.85 > digits[5][1] / digits[5][0]
+    assert f"{100 * digits[5][1] / digits[5][0]:.0f} % at 5" in mistakes.text
     assert mistakes.right + mistakes.divisors + mistakes.multiples + mistakes.others + mistakes.unreadable == mistakes.n
     assert main(["explain", "--predictions", str(path), "--base", "10"]) == 0
     said = " ".join(capsys.readouterr().out.split())

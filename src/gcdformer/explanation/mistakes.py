@@ -12,6 +12,7 @@ import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.transition import Shares
+from gcdformer.numbers.encoding import Integers
 
 MOST_SHOWN = 5
 
@@ -29,6 +30,8 @@ class Mistakes:
     unreadable: int
     weakest: tuple[tuple[int, float], ...]
     """The k that are right least often, each with its share."""
+    by_digits: tuple[tuple[int, int, int], ...] = ()
+    """Digits of the larger operand in the base, pairs, and how many of them are right; where the pairs are known."""
 
     @property
     def others(self) -> int:
@@ -48,13 +51,26 @@ class Mistakes:
                  ("are unrelated to it", self.others), ("are no integer", self.unreadable))
         shares = ", ".join(f"{100 * count / wrong:.0f} % {words}" for words, count in kinds if count)
         weak = ", ".join(f"{k} ({100 * share:.0f} %)" for k, share in self.weakest[:MOST_SHOWN])
-        return (f"{100 * self.right / self.n:.1f} % of the answers are right, least often for k = {weak}; of the wrong ones "
-                f"{shares}")
+        sizes = ", ".join(f"{100 * right / n:.0f} % at {digits}" for digits, n, right in self.by_digits)
+        by_size = f", by digits of the larger operand {sizes}" if sizes else ""
+        return (f"{100 * self.right / self.n:.1f} % of the answers are right, least often for k = {weak}{by_size}; of the "
+                f"wrong ones {shares}")
 
     def to_json(self) -> dict[str, Any]:
         return {"n": self.n, "right": self.right, "divisors": self.divisors, "multiples": self.multiples,
                 "others": self.others, "unreadable": self.unreadable,
-                "weakest": [{"k": k, "share": share} for k, share in self.weakest]}
+                "weakest": [{"k": k, "share": share} for k, share in self.weakest],
+                "by_digits": {str(digits): {"n": n, "right": right} for digits, n, right in self.by_digits}}
+
+
+def right_by_digits(a: Integers, b: Integers, predictions: Integers, base: int) -> tuple[tuple[int, int, int], ...]:
+    """For each number of digits of the larger operand: the pairs, and how many of them are right."""
+    left, digits = np.maximum(a, b), np.zeros(len(a), dtype=np.int64)
+    while left.any():
+        digits += left > 0
+        left = left // base
+    right = predictions == np.gcd(a, b)
+    return tuple((int(d), int((digits == d).sum()), int(right[digits == d].sum())) for d in np.unique(digits))
 
 
 def find_mistakes(table: PredictionTable, shares: Shares, largest: int) -> Mistakes:

@@ -17,6 +17,7 @@ from gcdformer.evaluation import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.bands import Predict, bands_of_pairs, distinct, judge_bands
 from gcdformer.explanation.certificate import shares_of
+from gcdformer.explanation.mistakes import right_by_digits
 from gcdformer.explanation.transition import Earlier, Shares, no_earlier
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
@@ -90,6 +91,7 @@ def explain_csv(path: Path, base: int, threshold: float = 0.9, *, bands: bool = 
               f"operands up to {int(max(a.max(), b.max())):,}")
     found = explain_tables({"pairs": PredictionTable.of(a, b, predictions)}, base=base, maximum=None, threshold=threshold,
                            least_pairs=LEAST_PAIRS, domain=domain, orders=by_order(a, b, predictions))
+    found = replace(found, mistakes=replace(found.mistakes, by_digits=right_by_digits(a, b, predictions, base)))
     return replace(found, bands=bands_of_pairs(a, b, predictions, found.model)) if bands else found
 
 
