@@ -30,6 +30,7 @@ from gcdformer.evaluation import score
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.lab.catalogue import EXAMPLE
 from gcdformer.presets import preset
+from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder
 from gcdformer.training.loop import score_line
 
@@ -63,7 +64,8 @@ def synthetic_run(path: Path, epochs: int, like: Path | None) -> None:
     """A run folder of many epochs; the metrics and tables of `like`, another one, are copied if given."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
-    folder.write_config(preset("demo").replace(base=2 + len(list(path.parent.iterdir()))))
+    config = preset("demo").replace(base=2 + len(list(path.parent.iterdir())))
+    folder.write_config(config)
     if like is not None:
         shutil.copy(like / "metrics.jsonl", path)
         return
@@ -72,18 +74,19 @@ def synthetic_run(path: Path, epochs: int, like: Path | None) -> None:
     for epoch in range(1, epochs + 1):
         known = products(TOPS[min(epoch * len(TOPS) // epochs, len(TOPS) - 1)], 100)
         table = PredictionTable.of(k, k * 3, np.array([largest_divisor(known, int(x)) for x in k]), k)
+        tables = {"natural": table, "stratified": table}
         line: dict[str, Any] = {
             "epoch": epoch,
             "step": epoch * 100,
             "examples": epoch * 25_600,
             "loss": 1 / epoch,
             "test_loss": 1 / epoch,
-            **score_line(score(table, table, 0.9), before),
+            **score_line(score(table, table, 0.9), explain_evaluation(config, tables), before),
             "seconds": float(epoch),
             "throughput": 9000.0,
         }
         before = line["D"]
-        line["predictions_sha256"] = folder.write_predictions(epoch, {"natural": table, "stratified": table})
+        line["predictions_sha256"] = folder.write_predictions(epoch, tables)
         folder.append_metrics(line)
 
 
@@ -207,9 +210,7 @@ def main() -> None:
     wanted = parser.parse_args().parts or [name for name in PARTS if name != "throughput"]
     for name in wanted:
         with tempfile.TemporaryDirectory() as folder:
-            print(
-                json.dumps({name: PARTS[name](Path(folder) / "runs" if name != "throughput" else Path(folder))}), flush=True
-            )
+            print(json.dumps({name: PARTS[name](Path(folder))}), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Any
 from gcdformer import load_run, preset
 from gcdformer.data import Problem
 from gcdformer.training.device import choose_device
-from gcdformer.training.session import measure_speed
+from gcdformer.training.throughput import measure_speed
 
 EPOCH = 25_600  # examples
 Facts = dict[str, Any]

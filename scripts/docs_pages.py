@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 from gcdformer.cli import CODES, VERBS, build_parsers
 from gcdformer.config import Config, config_leaves
 from gcdformer.display import figures
-from gcdformer.paper.compare import reproduction_tables
+from gcdformer.paper.comparison import compare_tables
 from gcdformer.presets import PRESETS, preset
 from gcdformer.report.reproduction import drawing
 
@@ -39,10 +39,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def with_curves(markdown: str) -> str:
     """The page with a drawing below the first line of each figure or table that has learning curves."""
-    for table in reproduction_tables():
-        if table["curves"]:
-            drawn = re.sub(r"\s*\n\s*", " ", figures.to_svg(drawing(table), escape(table["title"])))
-            top = re.compile(rf"^## {table['name']}\n\n.*\n", re.MULTILINE)
+    for compared in compare_tables():
+        if compared.curves:
+            drawn = re.sub(r"\s*\n\s*", " ", figures.to_svg(drawing(compared), escape(compared.table.title)))
+            top = re.compile(rf"^## {compared.table.name}\n\n.*\n", re.MULTILINE)
             markdown = top.sub(lambda found, drawn=drawn: f"{found[0]}\n<figure>{drawn}</figure>\n", markdown, count=1)
     return markdown
 

@@ -9,18 +9,17 @@ from pathlib import Path
 
 from gcdformer import Run
 from gcdformer.display import figures
+from gcdformer.display.style import with_values
 from gcdformer.lab.catalogue import EXAMPLES
 
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
-INKS = {"light": ("#222222", "#666666"), "dark": ("#e6e6e6", "#9a9a9a")}
 
 
 def main() -> None:
     run = Run(EXAMPLES["example-grokking"].path)
     drawing = figures.to_svg(figures.raster(run.metrics), "Which k are correct at each epoch")
-    for name, (ink, soft) in INKS.items():
-        text = drawing.replace("var(--ink)", ink).replace("var(--soft)", soft)
-        lines = [line.rstrip() for line in text.splitlines()]
+    for name in ("light", "dark"):
+        lines = [line.rstrip() for line in with_values(drawing, dark=name == "dark").splitlines()]
         (ASSETS / f"sieve-{name}.svg").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

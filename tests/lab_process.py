@@ -13,7 +13,7 @@ import uvicorn
 
 from conftest import tiny_config
 from gcdformer import Run, train
-from gcdformer.lab.serve import listen
+from gcdformer.lab.network import listen
 from gcdformer.lab.server import create_app
 from test_report import long_run
 

@@ -11,9 +11,8 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Problem
-from gcdformer.training.distributed import Ranks, in_ranks
-from gcdformer.training.learner import Learner
-from gcdformer.training.session import new_model
+from gcdformer.training.device import Ranks, in_ranks
+from gcdformer.training.learner import Learner, new_model
 
 
 def steps(leaves: dict[str, object], count: int, out: Path | None = None) -> dict[str, object]:

@@ -14,9 +14,10 @@ from rich.console import Console
 from conftest import tiny_config
 from gcdformer import PredictionTable, Run, UserError, load_run, train
 from gcdformer.cli import main
-from gcdformer.commands import training
+from gcdformer.commands.train import show_learned
 from gcdformer.evaluation import score
 from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.runs import hints
 from gcdformer.runs.checkpoint import checkpoint_steps
 from gcdformer.runs.explain import certified_epoch, explain_evaluation, explain_run
 from gcdformer.runs.folder import RunFolder
@@ -72,10 +73,10 @@ def test_the_last_certified_epoch_is_found(tmp_path: Path, old: bool) -> None:
 
 
 def test_a_training_ends_by_naming_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "questions", lambda run, found: [4, 6])  # there is no model to ask
+    monkeypatch.setattr(hints, "questions", lambda run, found: [4, 6])  # there is no model to ask
     for name, spoiled, named in (("run", (True, False, True), True), ("never", (True, True), False)):
         console = Console(file=io.StringIO(), width=300)
-        training.tell(made_run(tmp_path / name, *spoiled), console, live=False, interrupted=False)
+        show_learned(made_run(tmp_path / name, *spoiled), console, live=False, interrupted=False)
         assert ("\nnote    epoch 2, with 6 correct GCD, was certified: " in console.file.getvalue()) == named
 
 

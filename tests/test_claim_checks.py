@@ -14,8 +14,9 @@ from gcdformer.explanation.sieve import products
 from gcdformer.paper import Experiment, experiments
 from gcdformer.paper.claims import ALL, FEW, MOST, Verdict, judge
 from gcdformer.paper.entry import Entry, compress, pack
+from gcdformer.paper.evidence import AT_THE_END, Finding, Observation
+from gcdformer.paper.ledger import LARGEST_RATIO
 from gcdformer.paper.observations import digits_needed
-from gcdformer.paper.pairing import AT_THE_END, MOST_UNLIKE, Finding, Observation
 from gcdformer.paper.tables.base import MIXTURE_30
 from gcdformer.paper.tables.benford import batch, benford, inverse
 from gcdformer.paper.tables.grokking import GROKKED
@@ -30,7 +31,7 @@ def test_mixture() -> None:
     fast = ideal(MIXTURE_30, D30, epoch_of={k: 2 + place for place, k in enumerate(sorted(D30 - {1, 2, 3}))})
     found = judge(ALL["mixture"], [slow, fast])
     assert (found.status, found.held, found.of) == ("holds", len(D30) - 3, len(D30) - 3)
-    assert "correct GCD after" in found.observations[0].finding.told
+    assert "correct GCD after" in found.observations[0].finding.text
     swapped = [with_facts(slow, experiments=[MIXTURE_30.name]), with_facts(fast, experiments=["base-30"])]
     assert verdict("mixture", *swapped) == ("does not hold", 0, len(D30) - 3)
     assert verdict("mixture", fast, with_facts(fast, "same", experiments=["base-30"]))[0] == "undecided"
@@ -41,10 +42,10 @@ def test_numbers_of_gcd_that_come_together_are_one_step() -> None:
     early = dict.fromkeys(D30 - {1, 2, 3}, 40)
     found = judge(ALL["mixture"], [ideal(Experiment(30), D30, epoch_of=late), ideal(MIXTURE_30, D30, epoch_of=early)])
     assert (found.status, found.held, found.of) == ("undecided", 1, 1)
-    assert found.observations[0].finding.told == (
+    assert found.observations[0].finding.text == (
         f"4 to {len(D30)} correct GCD after 12.0 M against 15.0 M; {len(D30)} against {len(D30)} after 30.0 M examples")
     never = judge(ALL["mixture"], [ideal(Experiment(30), {1, 2, 3}), ideal(MIXTURE_30, D30, epoch_of=early)])
-    assert (never.held, never.of) == (1, 1) and "12.0 M against never" in never.observations[0].finding.told
+    assert (never.held, never.of) == (1, 1) and "12.0 M against never" in never.observations[0].finding.text
 
 
 @pytest.mark.parametrize(("name", "plain", "better"), [
@@ -59,7 +60,7 @@ def test_distributions(name: str, plain: Any, better: Any) -> None:
     assert verdict(name, *runs(BASES, many, few)) == ("does not hold", 0, 3)
     assert verdict(name, *runs(BASES, many, many)) == ("undecided", 0, 3), "as many is a tie, and ties decide nothing"
     two = judge(ALL[name], runs(BASES[:2], few, many))
-    assert (two.status, two.told) == ("undecided", "2 of 2 pairs of runs, fewer than 3")
+    assert (two.status, two.summary) == ("undecided", "2 of 2 pairs of runs, fewer than 3")
     three_of_four = [*runs((30,), many, few), *runs((10, 1000, 2023), few, many)]
     assert verdict(name, *three_of_four) == ("holds", 3, 4) and MOST == 3 / 4
     assert verdict(name, *three_of_four[:-2]) == ("does not hold", 2, 3)
@@ -75,8 +76,8 @@ def test_ties_count_and_speak_neither_for_nor_against(more: int, fewer: int, tie
     found = Verdict(claim, tuple(Observation("", one, ()) for one in findings), ())
     assert (found.status, found.held, found.of, found.ties) == (status, more, more + fewer + ties, ties)
     said = f", {ties} tie{'s' if ties > 1 else ''}" if ties else ""
-    assert found.told.startswith(f"{more} of {more + fewer + ties} pairs of runs{said}")
-    assert ("fewer than 3" in found.told) == (more + fewer < 3)
+    assert found.summary.startswith(f"{more} of {more + fewer + ties} pairs of runs{said}")
+    assert ("fewer than 3" in found.summary) == (more + fewer < 3)
 
 
 def test_steps_reached_together_are_ties() -> None:
@@ -86,7 +87,7 @@ def test_steps_reached_together_are_ties() -> None:
     runs = [ideal(Experiment(30), known, epoch_of=late), ideal(MIXTURE_30, known, epoch_of=late | {9: 25, 25: 35})]
     found = judge(ALL["mixture"], runs)
     assert (found.held, found.of, found.ties) == (2, 4, 2)
-    assert "after 3.0 M against 3.0 M" in found.observations[0].finding.told
+    assert "after 3.0 M against 3.0 M" in found.observations[0].finding.text
 
 
 def split_table(answers: dict[int, list[int]]) -> PredictionTable:
@@ -117,14 +118,14 @@ def test_determinism() -> None:
     (one,) = uniform(40, 1000)
     assert verdict("determinism", settled[0], cut(one, near))[1:] == (1, 1)
     found = judge(ALL["determinism"], [settled[0], cut(one, far)])
-    assert far >= 100 / MOST_UNLIKE and found.of == 0 and "not compared" in found.observations[0].finding.told
-    told = judge(ALL["determinism"], [settled[0], one]).observations[0].finding.told
+    assert far >= 100 / LARGEST_RATIO and found.of == 0 and "not compared" in found.observations[0].finding.text
+    told = judge(ALL["determinism"], [settled[0], one]).observations[0].finding.text
     assert told.startswith("40 of 100 k have no prediction")
     assert told.endswith("after 30.0 M examples with 1 grokked class, 2 with natural outcomes after 30.0 M examples")
     known = [run(Experiment(base, outcomes="uniform"), 40, label) for base, label in zip(large, (50, 17, 49), strict=True)]
     found = judge(ALL["determinism"], [*settled, *known])
     assert (found.status, found.of) == ("undecided", 0), "before a prime is grokked it does not tell"
-    assert "no class of a prime that does not divide 1000" in found.observations[0].finding.told
+    assert "no class of a prime that does not divide 1000" in found.observations[0].finding.text
     log = [run(one(base), split) for base in large
            for one, split in ((benford, 2), (lambda base: benford(base, outcomes="uniform"), 40))]
     assert verdict("determinism", *log) == ("holds", 3, 3), "with log-uniform operands too"
@@ -146,7 +147,7 @@ def test_model_size() -> None:
     deep = experiments()["base-30_encoder-layers-6_decoder-layers-6_encoder-dim-512_decoder-dim-512"]
     assert verdict("model-size", usual, accurate(deep, 94.0))[1:] == (1, 1)
     same = judge(ALL["model-size"], [usual, accurate(one_layer(30, 3), 94.7)])
-    assert same.of == 0 and "of the same size" in same.observations[0].finding.told, "64 dimensions, as in the preset"
+    assert same.of == 0 and "of the same size" in same.observations[0].finding.text, "64 dimensions, as in the preset"
     assert "learning rate" in ALL["model-size"].rule
 
 
@@ -155,7 +156,7 @@ def test_model_size() -> None:
 def test_model_sizes_that_cannot_but_agree_do_not_count(base: int, usual: float, counts: int) -> None:
     found = judge(ALL["model-size"], [accurate(Experiment(base), usual), accurate(one_layer(base, 4), usual)])
     assert (found.held, found.of) == (counts, counts)
-    assert ("answering 1 always gives 60.8" in found.observations[0].finding.told) == (not counts)
+    assert ("answering 1 always gives 60.8" in found.observations[0].finding.text) == (not counts)
 
 
 def test_batch_size() -> None:
@@ -194,7 +195,7 @@ def test_primes_in_order() -> None:
     assert verdict("primes-in-order", grokked(2023, {13: 5})) == ("undecided", 0, 4), "those not learned come last"
     together = judge(ALL["primes-in-order"], [grokked(2023, {2: 5, 3: 5, 7: 1, 17: 1, 4: 60})])
     assert (together.status, together.held, together.of, together.ties) == ("undecided", 0, 1, 1)
-    assert together.told == "0 of 1 pairs of primes, 1 tie, fewer than 10 without ties"
+    assert together.summary == "0 of 1 pairs of primes, 1 tie, fewer than 10 without ties"
     assert FEW == 10
 
 
@@ -212,7 +213,7 @@ def test_two_digits() -> None:
     visible = {2: 1, 3: 1, 5: 1, 7: 1, 4: 3, 9: 6, 25: 20, 49: 40}
     found = judge(ALL["two-digits"], [grokked(210, visible)])
     assert (found.status, found.held) == ("holds", found.of) and found.of >= 7
-    assert "4 at 3.0" in found.observations[0].finding.told and "not 8" in found.observations[0].finding.told
+    assert "4 at 3.0" in found.observations[0].finding.text and "not 8" in found.observations[0].finding.text
     by_rarity = grokked(210, {2: 1, 3: 1, 5: 1, 7: 1, 4: 3, 8: 6, 9: 7, 16: 9, 25: 20, 27: 30, 49: 60})
     assert verdict("two-digits", by_rarity)[:2] == ("does not hold", 1), "only 49 against 32"
     assert verdict("two-digits", grokked(210, {2: 1, 3: 1, 4: 3}))[0] == "undecided", "8 may just be rare"
@@ -231,7 +232,7 @@ def test_classes_as_published() -> None:
     published = {epoch: [(k, int(UNI10[k - 1][1 + 2 * place])) for k in labels] for place, epoch in enumerate(UNI10_EPOCHS)}
     found = judge(ALL["classes"], uniform_runs(published)[:1])
     assert (found.status, found.held, found.of) == ("undecided", 1, 1), "one run is not enough"
-    assert found.observations[0].finding.told.startswith("8 to 8 classes in 7 evaluations; from one to the next 100 % of")
+    assert found.observations[0].finding.text.startswith("8 to 8 classes in 7 evaluations; from one to the next 100 % of")
 
 
 def test_classes() -> None:
@@ -248,7 +249,7 @@ def test_classes() -> None:
     growing = {0: [(1, 1)], **moving}
     assert verdict("classes", *uniform_runs(growing)) == ("holds", 2, 2), "while few classes are learned it is not counted"
     found = judge(ALL["classes"], [ideal(UNI_10, {1})])
-    assert found.status == "undecided" and "not kept" in found.observations[0].finding.told
+    assert found.status == "undecided" and "not kept" in found.observations[0].finding.text
 
 
 @pytest.mark.parametrize(("count", "status"), [(1, "undecided"), (3, "undecided"), (4, "holds")])
@@ -257,4 +258,4 @@ def test_few_classes_do_not_tell(count: int, status: str) -> None:
     guessing = {epoch: [(k, k * epoch) for k in (1, 2, 5, 10)[:count]] for epoch in range(1, 9)}
     found = judge(ALL["classes"], uniform_runs(guessing))
     assert found.status == status
-    assert ("too few to tell" in found.observations[0].finding.told) == (status == "undecided")
+    assert ("too few to tell" in found.observations[0].finding.text) == (status == "undecided")

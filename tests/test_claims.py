@@ -13,12 +13,11 @@ from claim_runs import BASES, D10, cut, grokked, in_steps, verdict, with_facts
 from conftest import ROOT, gcdformer
 from gcdformer.cli import main
 from gcdformer.paper import CLAIM_EPOCHS, Experiment, experiments
-from gcdformer.paper.claims import ALL, PAIRS_NEEDED, claim_verdicts, claims_table, judge
-from gcdformer.paper.contrasts import PAIRS
+from gcdformer.paper.claims import ALL, PAIRS, PAIRS_NEEDED, claim_verdicts, claims_table, judge
 from gcdformer.paper.entry import Entry
-from gcdformer.paper.ledger import ledger_entries
+from gcdformer.paper.evidence import pair_runs
+from gcdformer.paper.ledger import LARGEST_RATIO, ledger_entries
 from gcdformer.paper.page import claims_section, render
-from gcdformer.paper.pairing import MOST_UNLIKE, pair_runs
 from gcdformer.paper.tables.base import MIXTURE_30
 from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
@@ -72,16 +71,16 @@ def test_runs_of_one_recipe_that_make_no_pair_are_told() -> None:
     claim = ALL["log-operands"]
     seeds = [ideal(one, {1}, seed=seed) for seed, one in enumerate(claim.experiments)]
     found = judge(claim, seeds)
-    assert (found.status, found.missing, found.told) == ("not measured", (), "the runs there are make no fair pair")
+    assert (found.status, found.missing, found.summary) == ("not measured", (), "the runs there are make no fair pair")
 
 
 def test_budgets_too_far_apart_are_not_compared() -> None:
     first, second = ideal(Experiment(10), {1, 2}), ideal(benford(10), D10)
-    near, far = ceil(100 / MOST_UNLIKE), ceil(100 / MOST_UNLIKE) - 1
+    near, far = ceil(100 / LARGEST_RATIO), ceil(100 / LARGEST_RATIO) - 1
     assert (near, far) == (84, 83)
     assert verdict("log-operands", first, cut(second, near))[1:] == (1, 1)
     found = judge(ALL["log-operands"], [first, cut(second, far)])
-    assert found.status == "undecided" and "not compared" in found.observations[0].finding.told
+    assert found.status == "undecided" and "not compared" in found.observations[0].finding.text
 
 
 def test_both_runs_are_read_after_the_same_examples() -> None:
@@ -89,7 +88,7 @@ def test_both_runs_are_read_after_the_same_examples() -> None:
     late = [ideal(Experiment(base), D10, epoch_of=dict.fromkeys(D10 - {1, 2}, 95)) for base in BASES]
     other = [ideal(benford(base), {1, 2, 5}) for base in BASES]
     found = judge(ALL["log-operands"], [*late, *(cut(run, 90) for run in other)])
-    assert found.status == "holds" and found.observations[0].finding.told == "3 against 2 correct GCD after 27.0 M examples"
+    assert found.status == "holds" and found.observations[0].finding.text == "3 against 2 correct GCD after 27.0 M examples"
     assert verdict("log-operands", *late, *other) == ("does not hold", 0, 3)
 
 
@@ -144,7 +143,7 @@ def test_command_on_a_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
     own = json.loads(here("claims", "--show", "--json"))
     assert [claim["name"] for claim in own["claims"]] == list(ALL)
-    assert own["claims"] == json.loads(json.dumps(claim_verdicts(ledger_entries())))
+    assert own["claims"] == json.loads(json.dumps([verdict.to_json() for verdict in claim_verdicts(ledger_entries())]))
     runs = [ideal(one(base), known) for base in BASES for one, known in ((Experiment, {1, 2}), (benford, D10))]
     for entry in [*runs, with_facts(in_steps({}), "stepwise", experiments=[MIXTURE_30.name])]:
         entry.write(tmp_path / "ledger")

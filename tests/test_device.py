@@ -19,8 +19,7 @@ from gcdformer.models import build_model, sequence_loss
 from gcdformer.models.inspect import attention, trace
 from gcdformer.numbers.encoding import BEGIN
 from gcdformer.runs.checkpoint import checkpoint_steps
-from gcdformer.training.learner import AHEAD, Diverged, Learner
-from gcdformer.training.session import new_model
+from gcdformer.training.learner import AHEAD, Diverged, Learner, new_model
 from test_training import StopAfter, fingerprint
 
 FAMILIES: list[dict[str, object]] = [{}, {"family": "lstm", "heads": 0}, {"family": "gru", "heads": 0}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import pty
@@ -18,10 +17,9 @@ from rich.console import Console
 from conftest import gcdformer, tiny_config
 from gcdformer import Run, train
 from gcdformer.cli import VERBS, main
-from gcdformer.commands.sweep import board_for
 from gcdformer.display.progress import in_window
 from gcdformer.options import run_path
-from gcdformer.sweeps.board import Board
+from gcdformer.sweeps.board import board_for
 from gcdformer.sweeps.sweep import expand, read_sweep
 from test_view import in_terminal
 
@@ -209,7 +207,8 @@ def test_quiet(tmp_path: Path, trained: Run, capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr() == ("", "")
         assert main([*map(str, words)]) == 0
         assert capsys.readouterr().out
-    assert type(board_for(argparse.Namespace(quiet=True, json=False), [], 1)) is Board
+    silent = board_for([], 1, quiet=True, as_json=False)
+    assert silent.page is None and silent.file is None
 
 
 def offers(shell: str, script: Path, line: str, word: str) -> bool:

@@ -106,7 +106,7 @@ def test_the_core_trains_evaluates_explains_and_reports(fresh: Path) -> None:
     code = """
 import sys
 import gcdformer.models.packed.kernels
-import gcdformer.sweeps.local
+import gcdformer.sweeps.launcher
 from gcdformer.cli import VERBS, main
 
 for verb in VERBS:

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import gcdformer
 from gcdformer import Run
-from gcdformer.lab.serve import is_loopback, listen, outward_address, url_host
+from gcdformer.lab.network import is_loopback, listen, outward_address, url_host
 
 pytestmark = pytest.mark.processes
 

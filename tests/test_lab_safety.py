@@ -12,7 +12,7 @@ import pytest
 
 from gcdformer import Run
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
-from gcdformer.lab.guard import Guard
+from gcdformer.lab.network import Guard
 from gcdformer.runs.metrics import to_text
 from lab_process import Lab, make_runs
 

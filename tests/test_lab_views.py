@@ -14,6 +14,7 @@ from conftest import tiny_config
 from gcdformer import Run, train
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
+from test_lab import OWN_TASK
 from test_report import long_run
 
 pytestmark = [needs_browser, pytest.mark.processes]
@@ -51,7 +52,8 @@ def test_without_d_there_is_a_dash(tab: Tab, lab: Lab) -> None:
 
 def test_a_new_view_focuses_its_heading_without_a_frame(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/runs")
-    for change in (lambda: page.keyboard.press("Enter"), lambda: page.evaluate("location.hash = '#/run/long'")):
+    for change in (lambda: page.keyboard.press("Enter"), lambda: page.goto(lab.url + "#/compare?runs=long"),
+                   lambda: page.evaluate("location.hash = '#/run/long'")):
         page.get_by_role("link", name="Paper").focus()
         change()
         sync_api.expect(page.locator("h1")).to_be_focused()
@@ -106,4 +108,15 @@ def test_runs_without_epochs_and_of_other_tasks(tab: Tab, trained: Run, tmp_path
         page.locator(".panel").first.hover(position={"x": 788, "y": 60})
         assert re.fullmatch(r"after 640: [\d.]+\s%", page.locator(".at-epoch").last.inner_text())
         assert page.locator(".at-epoch").first.inner_text() == "nothing evaluated yet"
+        tab.page.goto("about:blank")
+
+
+def test_a_task_of_ones_own_that_has_a_gcd_has_the_page_of_a_gcd(tab: Tab, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_TASK)
+    run = train(tiny_config(task=f"{tmp_path / 'own.py'}:Divisor", max_epochs=1), tmp_path / "runs" / "own")
+    with Lab(tmp_path / "runs") as lab:
+        page = tab.open(lab.url + "#/run/own")
+        assert page.locator(".cell.correct").count() == run.metrics[0]["n_correct"] and page.locator(".cell").count() == 100
+        page.get_by_role("link", name="Ask this model").click()
+        page.locator(".verdict").wait_for()
         tab.page.goto("about:blank")

@@ -51,7 +51,7 @@ def test_imports_come_from_above(path: Path) -> None:
 @pytest.mark.parametrize("module", ["gcdformer", "gcdformer.cli", "gcdformer.config", "gcdformer.data.files",
                                     "gcdformer.data.testsets", "gcdformer.evaluation", "gcdformer.runs.run",
                                     "gcdformer.runs.folder", "gcdformer.numbers.theory", "gcdformer.lab.server",
-                                    "gcdformer.lab.export", "gcdformer.paper.compare"])
+                                    "gcdformer.lab.export", "gcdformer.paper.comparison"])
 def test_imports_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

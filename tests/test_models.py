@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from gcdformer import Config, Problem, Stream
-from gcdformer.models import Seq2Seq, build_model, count_parameters, flops_per_example, generate, sequence_loss
+from gcdformer.models import Seq2Seq, build, build_model, count_parameters, flops_per_example, generate, sequence_loss
 from gcdformer.models.layers import EncoderLayer
 from gcdformer.numbers.encoding import BEGIN, END, PAD
 
@@ -21,6 +21,7 @@ FAMILIES = {
     "lstm": dict(family="lstm", layers=2, dim=16, hidden_dim=20),
     "gru": dict(family="gru", layers=2, dim=16),
 }
+FAMILIES |= {name: dict(family=name, layers=2, dim=16) for name in build.FAMILIES if name not in FAMILIES}
 
 
 @pytest.fixture(autouse=True)
@@ -216,4 +217,5 @@ def test_golden_losses(name: str) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[0] < 2 * math.log(problem.vocabulary.size)
+    assert name in GOLDEN, f"of a new family: {losses[0]:.5f}, {losses[-1]:.5f}"
     np.testing.assert_allclose((losses[0], losses[-1]), GOLDEN[name], rtol=2e-3)

@@ -23,9 +23,8 @@ from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.transformer import Transformer
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training.backends import AutogradBackend, PackedBackend
-from gcdformer.training.learner import Learner
-from gcdformer.training.muon import nearly_orthogonal
-from gcdformer.training.session import new_model, start_model
+from gcdformer.training.learner import Learner, new_model, start_model
+from gcdformer.training.optimizer import nearly_orthogonal
 
 CPU = torch.device("cpu")
 SHAPES: dict[str, dict[str, object]] = {
@@ -149,7 +148,7 @@ import hashlib, sys
 import torch
 from gcdformer import Config, Problem
 from gcdformer.training.learner import Learner
-from gcdformer.training.session import new_model
+from gcdformer.training.learner import new_model
 config = Config().derive(base=10, maximum=1000, dim=20, heads=2, schedule="constant")
 problem = Problem.of(config)
 learner = Learner(config, problem, new_model(config, problem), torch.device("cpu"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from math import prod
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +14,16 @@ from gcdformer.errors import UserError
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.numbers import theory
 from gcdformer.paper import TABLES, Cell, Table, experiments, find_table
-from gcdformer.paper.computed import compute
+from gcdformer.paper.measure import compute
 from gcdformer.paper.tables.base import BASE_GCD
 from gcdformer.paper.tables.grokking import GROKKED
 from gcdformer.paper.tables.uniform import UNI10_CLASSES
 from gcdformer.presets import preset
 
+PACKAGE = ROOT / "src" / "gcdformer"
+# each imports only from those before it: table -> run -> ledger -> comparison -> claims -> page; then what makes runs
+ORDER = ["table", "tables", "__init__", "text", "entry", "ledger", "measure", "comparison", "evidence", "observations",
+         "claims", "page", "terminal", "record", "reproduce"]
 # rows, columns, published cells, as counted in the paper
 SHAPES = {
     "encodings": (4, 2, 8), "base_gcd": (20, 2, 40), "theory": (20, 3, 60), "base_pred": (36, 4, 144),
@@ -263,3 +269,31 @@ def test_slips_of_the_paper_are_noted_where_they_are() -> None:
     late = by_place["2744", "5 at epoch"]
     assert late is not None and "1300" in late.text and by_place["2744", "3 at epoch"] is None
     assert by_place["2744", "GCD predicted"] is not None and by_place["4000", "3 at epoch"] is None
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a file imports, at its top or within a function."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def test_the_data_goes_one_way() -> None:
+    modules = {path.stem: path for path in (PACKAGE / "paper").glob("*.py")}
+    assert {*modules, "tables"} == set(ORDER)
+    for own, path in modules.items():
+        names = imported(path)
+        later = [name for name in ORDER[ORDER.index(own):] if name != "__init__" and f"gcdformer.paper.{name}" in names]
+        assert later == [], f"{path.name} imports {later}, which come after it"
+
+
+def test_the_verb_is_one_module_that_only_reads_its_flags() -> None:
+    (path,) = (PACKAGE / "commands").glob("reproduce*.py")
+    assert not any(name.startswith("gcdformer.commands") for name in imported(path))
+    changed = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+               and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "args"]
+    assert changed == []

@@ -100,7 +100,7 @@ WITHOUT_TORCH: dict[str, tuple[list[str], str]] = {
     "explain": (["RUN"], "gcdformer.runs.run.Run.prediction_tables"),
     "reproduce": (["base_gcd"], "gcdformer.commands.reproduce.known_entries"),
     "report": (["RUN"], "gcdformer.report.page.write_report"),
-    "runs": (["RUN"], "gcdformer.runs.query.Runs"),
+    "runs": (["RUN"], "gcdformer.runs.query.RunsDatabase"),
     "theory": (["--base", "30"], "gcdformer.numbers.theory.exact_accuracy"),
 }
 

@@ -18,7 +18,7 @@ from gcdformer import train
 from gcdformer.cli import main
 from gcdformer.runs.files import replace_file
 from gcdformer.runs.index import FORMAT, INDEX, read_index, runs_table, to_bytes
-from gcdformer.runs.query import Question, Runs
+from gcdformer.runs.query import RunsDatabase, RunsQuery
 
 Ask = Callable[..., list[dict[str, object]]]
 
@@ -187,7 +187,7 @@ def test_metrics_have_the_columns_of_all_runs(root: Path, tmp_path: Path) -> Non
     """Whichever run comes first: a task without GCD has no D."""
     copy = shutil.copytree(root, tmp_path / "copy")
     train(tiny_config(task="comparison", max_epochs=1), copy / "a-task-without-gcd")
-    answer = Runs(copy).ask(Question(sql="SELECT path, n_correct, D FROM metrics WHERE epoch = 1 ORDER BY path"))
+    answer = RunsDatabase(copy).ask(RunsQuery(sql="SELECT path, n_correct, D FROM metrics WHERE epoch = 1 ORDER BY path"))
     assert answer.rows[0] == ("a-task-without-gcd", None, None)
     assert len(answer.rows) == 5 and all(isinstance(row[1], int) and isinstance(row[2], list) for row in answer.rows[1:])
 

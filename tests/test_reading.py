@@ -21,11 +21,11 @@ from gcdformer import Config, Problem, Stream, UserError, load_run, train
 from gcdformer.cli import main
 from gcdformer.data import reading
 from gcdformer.data.files import column_names, write_examples
+from gcdformer.data.kinds import Kind, parse_kind
 from gcdformer.data.lines import BadLine, read_csv_line, read_int2int_line
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets as make_test_sets
 from gcdformer.data.words import scan_csv, scan_int2int
-from gcdformer.tasks.types import Kind, parse_kind
 
 ENDINGS = {"int2int": "txt", "csv": "csv", "parquet": "parquet"}
 GOOD = "V2 + 1 2 + 8\t+ 4\n"

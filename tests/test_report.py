@@ -68,7 +68,7 @@ def test_report_of_a_run(trained: Run, tmp_path: Path, capsys: pytest.CaptureFix
     assert check_page(out).headings == ["What it knows", "The rules", "Learning curves", "D over time", "How it was learned",
                                         "True against predicted", "How to repeat it"]
     text = out.read_text()
-    assert text.count("<small>") >= 100 and "var(--ink)" in text and "gcdformer train" in text
+    assert text.count("<small>") >= 100 and "var(--ink)" in text and "var(--series-1, " in text and "gcdformer train" in text
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert names == {f"{name}.{ending}" for name in ("curves", "raster", "heat-map") for ending in ("svg", "png")}
     assert (tmp_path / "figures" / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -21,13 +21,15 @@ from gcdformer.explanation.sieve import products
 from gcdformer.lab.paper import cell_row
 from gcdformer.options import config_from
 from gcdformer.paper import TABLES, Experiment, Note, experiments
-from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
-from gcdformer.paper.entry import Entry, entry_of, read_entry, unpack
-from gcdformer.paper.ledger import changes, choose, is_current, ledger_entries, matching_experiments
-from gcdformer.paper.page import in_groups, reasons, render, run_lines, table_section
-from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded, measure_run
+from gcdformer.paper.comparison import compare_tables, count_tables, reproduction_tables
+from gcdformer.paper.entry import Entry, read_entry, unpack
+from gcdformer.paper.ledger import changes, choose, ledger_entries, matching_experiments
+from gcdformer.paper.page import difference_lines, group_grid, render, run_item, table_section
+from gcdformer.paper.record import Mark, entry_of, measure_run
+from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded
 from gcdformer.paper.table import REASONS
 from gcdformer.paper.tables.grokking import TWO_SET
+from gcdformer.paper.text import to_markdown
 from gcdformer.presets import VERSIONS, preset
 from gcdformer.sweeps.plan import Planned
 from ledger_entries import ideal
@@ -63,7 +65,7 @@ def test_a_run_becomes_a_small_file_that_tells_the_same(measured: Run, tmp_path:
     assert read.recipe.startswith(f"fast-{VERSIONS['fast']} with epoch_size 512")
     assert read.config == measured.config
     scores = measured.scores()
-    assert read.scores == scores and read.last("accuracy") == pytest.approx(scores.accuracy, abs=1e-3)
+    assert read.scores == scores and read.accuracy == pytest.approx(scores.accuracy, abs=1e-3)
     for name, table in measured.prediction_tables().items():
         for column in ("gcd", "prediction", "count"):
             assert np.array_equal(getattr(read.tables[name], column), getattr(table, column))
@@ -101,12 +103,12 @@ def test_a_run_that_serves_nothing_needs_to_be_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--as"):
         measure_run(run.path)
     with pytest.raises(UserError, match="base 30"):
-        measure_run(run.path, stands_for="base-30")
+        measure_run(run.path, experiment="base-30")
     why = Note("smaller model", "16 dimensions")
-    entry = measure_run(run.path, stands_for="base-10", why=why)
+    entry = measure_run(run.path, experiment="base-10", why=why)
     assert entry.facts["changed"]["encoder_dim"] == 16 and entry.note == why
     with pytest.raises(UserError, match="why"):
-        entry_of(run, "x", experiments=[], preset="fast", version="1", changed={}, why=Note("mood", "x"))  # type: ignore[arg-type]
+        entry_of(run, "x", Mark("fast", "1", [], {}), Note("mood", "x"))  # type: ignore[arg-type]
 
 
 def test_a_run_keeps_the_preset_it_was_started_in(measured: Run, tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_predictions_of_the_rules_agree_with_the_paper() -> None:
     assert cells(entries, "base_gcd")["30", "accuracy"]["status"] == "not measured"
     assert cells(entries, "base_gcd", bases=[2]).keys() == {("2", "correct GCD"), ("2", "accuracy")}
     assert cells(entries, "base_gcd", preset="paper")["10", "accuracy"]["ours"] is None
-    assert "the rule" not in run_lines(run_facts(entries[0]))
+    assert "the rule" not in run_item(entries[0])
 
 
 def test_epochs_divisors_and_new_prime_powers() -> None:
@@ -191,7 +193,7 @@ def test_uniform_outcomes_keep_their_last_epochs(tmp_path: Path) -> None:
     assert list(entry.facts["late"]) == [str(epoch) for epoch in range(2, 9)]
     assert list(entry.class_history) == list(range(1, 9))
     for epoch, classes in entry.class_history.items():
-        shares, _, _ = shares_of(run.prediction_tables(epoch)["stratified"], 1)
+        shares, *_ = shares_of(run.prediction_tables(epoch)["stratified"], 1)
         assert classes == {one.label: one.prediction for one in find_classes(shares)}
     found = cells([entry], "pred_uni10")
     first = run.scores(2).by_gcd[1]
@@ -211,8 +213,8 @@ def test_classes_agree_whichever_element_stands_for_them() -> None:
     assert {cell["run"] for cell in found.values()} == {"told"}
     agrees = {k: found[str(k), "epoch 266"]["agrees"] for k in (1, 4, 8, 16)}
     assert agrees == {1: True, 4: True, 8: False, 16: True}, "4 is no element of the class of 8"
-    (counts,) = [one for one in count_tables([short, told])["tables"] if one["name"] == "pred_uni10"]
-    assert counts["measured"] == 280
+    (counts,) = [one for one in count_tables([short, told]).tables if one.table.name == "pred_uni10"]
+    assert counts.measured == 280
     assert not any(cell["ours"] for cell in cells([short], "pred_uni10").values())
 
 
@@ -220,9 +222,9 @@ def test_best_of_seeds_never_mixes_recipes() -> None:
     weak, good, other = (ideal(Experiment(10), known, seed=seed) for seed, known in enumerate(({1, 2, 5, 10}, D10, D1000)))
     old = Entry("old", other.facts | {"preset_version": "0"})
     (choice,) = choose([weak, good, old]).values()
-    assert choice.entry is good and choice.seeds == [0, 1] and choice.current
+    assert choice.entry is good and choice.seeds == [0, 1] and choice.entry.is_current
     (older,) = choose([old]).values()
-    assert not older.current and "older recipe" in render([old])
+    assert not older.entry.is_current and "older recipe" in render([old])
     changed = Entry("changed", other.facts | {"config": other.config.replace(lr=5e-4).model_dump(exclude_none=True)})
     assert choose([weak, good, changed])["base-10"].seeds == [2]
     found = cells([weak, good, old], "base_gcd")["10", "correct GCD"]
@@ -234,22 +236,22 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     other = Entry("other", mixture.facts | {"experiments": ["base-30"], "changed": {"outcomes": "mixture"}})
     assert choose([other, true])["base-30"].entry is true
     assert choose([other, Entry("old", true.facts | {"preset_version": "0"})])["base-30"].entry.name == "old"
-    (table,) = reproduction_tables([other], names=["base_gcd"])
-    assert "30: measured as outcomes mixture (`other`)." in reasons(table)
-    (figure,) = reproduction_tables([other], names=["learning_curves"])
+    (table,) = compare_tables([other], names=["base_gcd"])
+    assert "30: measured as outcomes mixture (`other`)." in map(to_markdown, difference_lines(table))
+    (figure,) = compare_tables([other], names=["learning_curves"])
     assert "`other` (seed 0, measured as outcomes mixture), correct GCD" in table_section(figure)
-    (both,) = reproduction_tables([other, true], names=["base_gcd"])
+    (both,) = compare_tables([other, true], names=["base_gcd"])
     better = ideal(Experiment(30), D1000)
     begun = better.config.replace(init_from="runs/other").model_dump(exclude_none=True)
     later = Entry("later", better.facts | {"changed": {"init_from": "runs/other"}, "config": begun})
     assert choose([later, true])["base-30"].entry is true, "weights of another run count as another distribution does"
     told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
-    assert f"30: {told}." in reasons(both) and both["runs"] == ["base-30_seed-0", "other"]
-    assert next(cell["ours"] for cell in both["cells"] if cell["row"] == "30") == 2
-    shown = cell_row(next(cell for cell in table["cells"] if cell["row"] == "30"))
+    assert f"30: {told}." in map(to_markdown, difference_lines(both)) and both.runs == ["base-30_seed-0", "other"]
+    assert next(cell.ours for cell in both.cells if cell.row == "30") == 2
+    shown = cell_row(next(cell for cell in table.cells if cell.row == "30"))
     assert shown["why"].startswith("measured as outcomes mixture")
-    (table,) = reproduction_tables([true], names=["base_gcd"])
-    assert not any("measured as" in line for line in reasons(table))
+    (table,) = compare_tables([true], names=["base_gcd"])
+    assert not any("measured as" in to_markdown(line) for line in difference_lines(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
     assert cells([said], "mix")["base 30", "25 GCD at epoch"]["measured_as"] is None, "the default is no other distribution"
 
@@ -322,11 +324,11 @@ def test_two_sets_are_of_the_fast_recipe_only() -> None:
 
 def test_counts() -> None:
     none = count_tables([])
-    assert none["distinct_runs"] == none["tables_with_measurements"] == 0
-    assert none["measured"] == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
+    assert none.runs == none.with_measurements == 0
+    assert none.measured == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
     some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=TWO_SET), {1})])
-    by_name = {table["name"]: table for table in some["tables"]}
-    assert some["distinct_runs"] == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
+    by_name = {table["name"]: table for table in some.to_json()["tables"]}
+    assert some.runs == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
     assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72
 
 
@@ -341,7 +343,7 @@ def test_every_recorded_run_can_be_read_and_serves_known_experiments() -> None:
     for entry in ledger_entries():
         assert set(entry.experiments) <= set(known) and entry.experiments
         assert entry.facts["preset"] in VERSIONS and entry.examples > 0
-        if is_current(entry):
+        if entry.is_current:
             told = changes(known[entry.experiments[0]], entry.config, entry.facts["preset"])
             assert told == entry.facts["changed"], f"{entry.name}: the experiment is another one now"
 
@@ -392,8 +394,8 @@ def test_trials_are_shared_and_named() -> None:
 
 
 def test_small_words_of_the_page() -> None:
-    (shares,) = reproduction_tables([], names=["pred_uni1000_400"])
-    assert in_groups(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in in_groups(shares), "a line per GCD, not a cell"
+    (shares,) = compare_tables([], names=["pred_uni1000_400"])
+    assert group_grid(shares).count("\n| GCD ") == 5 and "| GCD 1 | 18 |" in group_grid(shares), "a line per GCD, not a cell"
     page = render([Entry("old", ideal(Experiment(10), {1}).facts | {"preset_version": "0"})])
     assert "\n1 run; " in page and "- 1 cell was measured in an older recipe, fast-0." in page
     assert "\nFigure 5: " in page and "\n| Table 2 | [base_gcd](#base_gcd) | " in page

@@ -12,10 +12,9 @@ from conftest import gcdformer
 from gcdformer.cli import main
 from gcdformer.explanation.sieve import products
 from gcdformer.paper import TABLES, Experiment
-from gcdformer.paper.compare import run_facts
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import ledger_entries
-from gcdformer.paper.page import run_lines
+from gcdformer.paper.page import run_item
 from gcdformer.paper.tables.benford import benford
 from gcdformer.paper.tables.grokking import TWO_SET
 from ledger_entries import ideal
@@ -166,12 +165,12 @@ def test_the_terminal_names_the_run_of_a_cell_and_the_command_for_what_is_open(
 def test_times_of_a_run_do_not_contradict_each_other() -> None:
     """A pause of the machine is in the minutes and not in the speed, so it is named; the speed is said to be of training."""
     entry = ideal(Experiment(10), {1, 2, 5, 10})
-    assert "; 100.0 minutes; 30.0 M examples, 5,000 examples/s in training; " in run_lines(run_facts(entry))
+    assert "; 100.0 minutes; 30.0 M examples, 5,000 examples/s in training; " in run_item(entry)
     paused = [60 * epoch + (1200 if epoch >= 40 else 0) for epoch in range(1, 101)]
     slept = Entry("slept", entry.facts | {"curve": entry.facts["curve"] | {"seconds": paused}})
-    told = run_lines(run_facts(slept))
+    told = run_item(slept)
     assert "; 120.0 minutes, 20.0 of them stalled; 30.0 M examples, 5,000 examples/s in training; " in told
-    assert "examples/s" not in run_lines(run_facts(Entry("x", entry.facts | {"examples_per_s": None})))
+    assert "examples/s" not in run_item(Entry("x", entry.facts | {"examples_per_s": None}))
     for entry in ledger_entries():
         own = 60 * (entry.minutes - entry.stalled_minutes)
         speed = entry.facts["examples_per_s"]
@@ -199,6 +198,7 @@ def test_times_of_a_run_do_not_contradict_each_other() -> None:
     (["base_gcd", "--preset", "paper", "--dry-run"], "minutes"),
     (["claims", "--only", "miture"], "unknown claim 'miture'"),
     (["base_gcd", "--only", "mixture"], "only: no experiment of base_gcd has 'mixture' in its name"),
+    (["encodings", "--only", "mixture"], "only: no experiment of encodings has 'mixture' in its name"),
     (["--only", "mixture"], "give claims or a table"),
     (["claims", "--figures", "x"], "claims have none"),
     (["claims", "--only", "mixture", "--bases", "10"], "bases: 10 is not in claims"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from gcdformer.paper import TABLES, Experiment
 from gcdformer.paper.claims import claim_verdicts
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import ledger_entries
-from gcdformer.paper.reproduce import MARK, MEASURED, RECORDED
+from gcdformer.paper.record import MARK
+from gcdformer.paper.reproduce import MEASURED, RECORDED
 from gcdformer.paper.tables.benford import benford
 from ledger_entries import ideal
 
@@ -53,7 +55,7 @@ def test_what_the_ledger_has_is_not_trained(reproduce: Reproduce) -> None:
 
 
 def test_claims_train_what_they_name_as_missing(reproduce: Reproduce) -> None:
-    missing = {name for claim in claim_verdicts(ledger_entries()) for name in claim["missing"]}
+    missing = {name for verdict in claim_verdicts(ledger_entries()) for name in verdict.missing}
     planned = statuses(reproduce("claims", "--dry-run", "--json"))
     assert {name.removesuffix("_seed-0") for name, status in planned.items() if status == "missing"} == missing
     assert set(planned.values()) == {RECORDED, "missing"}
@@ -126,6 +128,16 @@ def test_every_table_shows_all_its_values_and_its_number(reproduce: Reproduce, t
     assert html.count("<td><small>") == sum(len(table.published) for table in TABLES.values())
     counts = json.loads(reproduce("--json", *nothing))
     assert [one["number"] for one in counts["tables"]] == [table.in_paper for table in TABLES.values()]
+
+
+def test_a_reason_is_shown_as_it_was_written(reproduce: Reproduce, tmp_path: Path) -> None:
+    """Whatever marks of Markdown it has: no view is made from the Markdown of another."""
+    text = "with `--lr 1`, **two** sets and <b>"
+    entry = ideal(Experiment(10), {1})
+    Entry(entry.name, entry.facts | {"why": {"reason": "other recipe", "text": text}}).write(tmp_path)
+    shown = reproduce("base_gcd", "--bases", 10, "--html", tmp_path / "page.html", "--ledger", tmp_path)
+    assert f"10: other recipe: {text}." in " ".join(shown.split())
+    assert f"<li>10: other recipe: {escape(text)}.</li>" in (tmp_path / "page.html").read_text()
 
 
 def test_only_chooses_what_is_shown(reproduce: Reproduce, tmp_path: Path) -> None:

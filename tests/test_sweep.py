@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 from conftest import tiny_config
 from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
-from gcdformer.commands.sweep import exit_code
 from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from gcdformer.runs.folder import RunFolder
 from gcdformer.sweeps.estimate import wall_seconds
-from gcdformer.sweeps.launcher import record_outcome, was_killed
-from gcdformer.sweeps.local import LocalLauncher
+from gcdformer.sweeps.launcher import LocalLauncher, exit_code, record_outcome, was_killed
 from gcdformer.sweeps.on_ray import places
 from gcdformer.sweeps.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.sweeps.sweep import Needs, SweepFile, expand, read_sweep
@@ -100,7 +98,7 @@ def test_a_trial_sees_gpus_that_were_given_to_the_sweep_and_no_others(monkeypatc
     """This machine may have none: what CUDA would say is put in its place."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr("gcdformer.sweeps.local.available_cores", lambda: 8)
+    monkeypatch.setattr("gcdformer.sweeps.launcher.available_cores", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5a, 7")
 
     def seen(needs: Needs, jobs: int | None = None) -> list[str]:

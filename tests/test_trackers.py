@@ -17,11 +17,11 @@ import pytest
 from conftest import tiny_config
 from gcdformer import Run, UserError, train
 from gcdformer.cli import main
-from gcdformer.display.figures import CORRECT, grid_picture
+from gcdformer.display.figures import CELL_COLOURS, grid_picture
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training import trackers
-from gcdformer.training.tracker_kinds import KINDS, SCALARS, Tracker
-from gcdformer.training.view import View
+from gcdformer.training.trackers import SCALARS, TRACKERS, Tracker
+from gcdformer.training.view import Event, Note, View
 
 pytest.importorskip("tensorboard", reason="pip install 'gcdformer[track]'")
 pytest.importorskip("wandb", reason="pip install 'gcdformer[track]'")
@@ -44,8 +44,9 @@ class Listener(View):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
+    def show(self, event: Event) -> None:
+        if isinstance(event, Note) and event.warning:
+            self.warnings.append(event.message)
 
 
 def board(run: Path) -> Any:
@@ -128,7 +129,7 @@ def test_the_picture_shows_what_is_known(trained: Run) -> None:
     scores = trained.scores()
     picture = grid_picture(scores)
     assert picture.dtype == np.uint8 and picture.shape[2] == 3
-    green = tuple(int(CORRECT[i:i + 2], 16) for i in (1, 3, 5))
+    green = tuple(int(CELL_COLOURS["correct"][0][i:i + 2], 16) for i in (1, 3, 5))
     share = float((picture == green).all(-1).mean())
     assert scores.correct and abs(share - len(scores.correct) / 100) < 0.5 * len(scores.correct) / 100
     assert (picture == grid_picture(scores)).all()
@@ -159,7 +160,7 @@ class Broken(Tracker):
 @pytest.mark.parametrize("where", ["open", "write", "close", "stuck"])
 def test_a_tracker_that_fails_is_said_once_and_stops_nothing(where: str, tmp_path: Path,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "tensorboard", Broken)
+    monkeypatch.setitem(TRACKERS, "tensorboard", Broken)
     monkeypatch.setattr(Broken, "where", where)
     if where == "stuck":
         monkeypatch.setattr(trackers, "PATIENCE", 0.3)
@@ -179,7 +180,7 @@ def test_a_disk_that_refuses(tmp_path: Path) -> None:
     """Real trackers whose folders cannot be written: a file is in their place."""
     train(tiny_config(max_epochs=1), tmp_path / "run")
     (tmp_path / "run" / "trackers").mkdir()
-    for name in KINDS:
+    for name in TRACKERS:
         (tmp_path / "run" / "trackers" / name).write_text("in the way")
     view = Listener()
     run = train(tiny_config(max_epochs=2, trackers="tensorboard,wandb"), tmp_path / "run", view)

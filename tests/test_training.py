@@ -18,9 +18,9 @@ import torch
 from conftest import tiny_config
 from gcdformer import Config, Run, UserError, load_run, preset, train
 from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps, load_checkpoint
-from gcdformer.training.schedules import learning_rate
-from gcdformer.training.session import train_session
-from gcdformer.training.view import View
+from gcdformer.training.optimizer import learning_rate
+from gcdformer.training.session import run_session
+from gcdformer.training.view import Evaluating, Event, Note, Stepped, View
 
 CLOCK = {"seconds", "throughput"}
 
@@ -39,12 +39,10 @@ class StopAfter(View):
     def __init__(self, steps: int, *, while_evaluating: bool = False) -> None:
         self.steps, self.while_evaluating = steps, while_evaluating
 
-    def stepped(self, state: object, loss: float, rate: float) -> None:
-        if state.step == self.steps and not self.while_evaluating:
+    def show(self, event: Event) -> None:
+        if isinstance(event, Stepped) and event.state.step == self.steps and not self.while_evaluating:
             os.kill(os.getpid(), signal.SIGTERM)
-
-    def evaluating(self, state: object, share: float) -> None:
-        if self.while_evaluating and state.step >= self.steps:
+        if isinstance(event, Evaluating) and event.state.step >= self.steps and self.while_evaluating:
             os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -97,11 +95,11 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from conftest import tiny_config
 from gcdformer import train
-from gcdformer.training.view import View
+from gcdformer.training.view import Stepped, View
 
 class Kill(View):
-    def stepped(self, state, loss, rate):
-        if state.step == int(sys.argv[3]):
+    def show(self, event):
+        if isinstance(event, Stepped) and event.state.step == int(sys.argv[3]):
             os.kill(os.getpid(), signal.SIGKILL)
 
 train(tiny_config(checkpoint_minutes=1e-9, epoch_size=1600, max_epochs=2), sys.argv[1], Kill())
@@ -139,10 +137,11 @@ def test_signals_save_and_exit_with_75(number: signal.Signals, tmp_path: Path) -
 
 def test_a_signal_while_the_speed_is_measured_leaves_nothing(tmp_path: Path) -> None:
     class StopAtOnce(View):
-        def note(self, message: str) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
+        def show(self, event: Event) -> None:
+            if isinstance(event, Note):
+                os.kill(os.getpid(), signal.SIGTERM)
 
-    outcome = train_session(tiny_config(schedule="cosine", max_epochs=None, max_minutes=1.0), tmp_path / "run", StopAtOnce())
+    outcome = run_session(tiny_config(schedule="cosine", max_epochs=None, max_minutes=1.0), tmp_path / "run", StopAtOnce())
     assert outcome.interrupted and "nothing is saved" in outcome.reason
     assert not (tmp_path / "run" / "config.toml").exists()
 
@@ -159,7 +158,7 @@ def test_raising_a_limit_extends_a_finished_run(tmp_path: Path) -> None:
 def steady_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock finds it a hundredth of a second later, however fast this machine is."""
     ticks = itertools.count()
-    for module in ("loop", "session"):
+    for module in ("loop", "throughput"):
         monkeypatch.setattr(f"gcdformer.training.{module}.perf_counter", lambda: next(ticks) / 100)
 
 

@@ -23,7 +23,8 @@ from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.training import view as view_module
 from gcdformer.training.events import STEADY_SECONDS, Announcer
 from gcdformer.training.limits import limit_reached, seconds_left
-from gcdformer.training.view import LiveView, PlainView
+from gcdformer.training.live import LiveView
+from gcdformer.training.view import Ended, Evaluated, Event, PlainView, View
 from test_training import StopAfter
 
 pytestmark = pytest.mark.processes
@@ -140,17 +141,19 @@ def test_nothing_is_left_beside_stopped() -> None:
     file = StringIO()
     view = PlainView(file)
     view.config = limited(max_minutes=1.5)
-    view.evaluated(TrainingState(step=20, evaluations=1, seconds=30.0), line(1, [1], [], 30.0), None)
-    view.evaluated(TrainingState(step=40, evaluations=2, seconds=70.0), line(2, [1], [], 70.0), None)
+    view.show(Evaluated(TrainingState(step=20, evaluations=1, seconds=30.0), line(1, [1], [], 30.0), None))
+    view.show(Evaluated(TrainingState(step=40, evaluations=2, seconds=70.0), line(2, [1], [], 70.0), None))
     first, second = file.getvalue().splitlines()
     assert first.endswith("0:30, about 1:00 left: learned 1") and second.endswith("1:10")
 
 
 def test_a_stop_in_the_first_epoch_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    class Both(StopAfter, PlainView):
-        def __init__(self) -> None:
-            StopAfter.__init__(self, 7)
-            PlainView.__init__(self)
+    class Both(View):
+        views = (StopAfter(7), PlainView())
+
+        def show(self, event: Event) -> None:
+            for view in self.views:
+                view.show(event)
 
     train(tiny_config(), tmp_path / "run", Both())
     assert "stopped in epoch 1: interrupted by SIGTERM, after 7 steps" in capsys.readouterr().out
@@ -159,7 +162,7 @@ def test_a_stop_in_the_first_epoch_says_so(tmp_path: Path, capsys: pytest.Captur
     view.config = tiny_config()
     stops = {"epoch 1": TrainingState(step=7, loss_count=7), "epoch 3": TrainingState(step=60, evaluations=3)}
     for epoch, state in stops.items():
-        view.ended(state, "interrupted by SIGINT")
+        view.show(Ended(state, "interrupted by SIGINT"))
         console.print(view.render())
         assert epoch in console.file.getvalue() and "epoch 0" not in console.file.getvalue()
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gcdformer.evaluation import UNREADABLE, PredictionTable, Scores
     from gcdformer.explanation import Explanation
     from gcdformer.models.hooks import patched, run_with_cache
-    from gcdformer.paper.compare import reproduction_tables
+    from gcdformer.paper.comparison import reproduction_tables
     from gcdformer.presets import preset
     from gcdformer.runs.explain import explain
     from gcdformer.runs.exported import load_exported
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
-    from gcdformer.training.api import train
+    from gcdformer.training.session import train
 
 _HOMES = {
     "Config": "gcdformer.config",
@@ -49,9 +49,9 @@ _HOMES = {
     "load_run": "gcdformer.runs.run",
     "patched": "gcdformer.models.hooks",
     "preset": "gcdformer.presets",
-    "reproduction_tables": "gcdformer.paper.compare",
+    "reproduction_tables": "gcdformer.paper.comparison",
     "run_with_cache": "gcdformer.models.hooks",
-    "train": "gcdformer.training.api",
+    "train": "gcdformer.training.session",
 }
 
 __all__ = [

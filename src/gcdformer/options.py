@@ -10,15 +10,12 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gcdformer.config import Config, Leaf, config_leaves, parse_toml
 from gcdformer.errors import UserError
 from gcdformer.presets import PRESETS, preset
-from gcdformer.tasks.trust import require_trusted, trust_task
-
-if TYPE_CHECKING:
-    pass
+from gcdformer.tasks.registry import require_trusted, trust_task
 
 CHECKPOINTS = "best|last|certified|EPOCH"
 Settings = dict[str, object]
@@ -179,7 +176,7 @@ def known_leaf(path: Path, name: str, where: str = "") -> str:
 
 
 def runs_folder() -> Path:
-    """Where runs are kept: $GCDFORMER_RUNS, or `runs` here."""
+    """Where runs are: $GCDFORMER_RUNS, or `runs` here."""
     home = os.environ.get("GCDFORMER_RUNS")
     return Path(home).absolute() if home else Path("runs")
 

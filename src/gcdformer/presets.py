@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import Any
 
-from gcdformer.config import OF_A_DISTRIBUTION, Config, Leaf, config_leaves
+from gcdformer.config import OF_A_DISTRIBUTION, Config, Leaf, Value, config_leaves
 from gcdformer.errors import UserError, did_you_mean
 
 
@@ -147,24 +146,24 @@ def preset(name: str) -> Config:
 
 def repeat_command(config: Config, name: str) -> str:
     """The command that trains this configuration again: the nearest preset, and a flag for each leaf that it lacks."""
-    found = {key: lacks for key in PRESETS if (lacks := changes_from(PRESETS[key](), config)) is not None}
-    best = min(found, key=lambda key: len(found[key]))
-    changes = found[best]
+    differences = {key: lacks for key in PRESETS if (lacks := changes_from(PRESETS[key](), config)) is not None}
+    best = min(differences, key=lambda key: len(differences[key]))
+    changes = differences[best]
     words = [word for leaf in config_leaves() if leaf.name in changes for word in flag_words(leaf, changes[leaf.name])]
     return shlex.join(["gcdformer", "train", best, "--out", f"runs/{name}", *words])
 
 
-def changes_from(start: Config, config: Config) -> dict[str, Any] | None:
+def changes_from(start: Config, config: Config) -> dict[str, Value] | None:
     """The leaves to give so that `start.derive` makes `config`, which drops by itself what no longer has a meaning; None if
     it still has something that `config` leaves out."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, Value] = {}
     while True:
         try:
             made = start.derive(**changes)
         except UserError:
             return None
-        told = [leaf for leaf in config_leaves() if leaf.section != "machine" or leaf.name == "threads"]
-        pairs = {leaf: [getattr(getattr(one, leaf.section), leaf.name) for one in (made, config)] for leaf in told}
+        leaves = [leaf for leaf in config_leaves() if leaf.section != "machine" or leaf.name == "threads"]
+        pairs = {leaf: [getattr(getattr(each, leaf.section), leaf.name) for each in (made, config)] for leaf in leaves}
         lacking = {leaf: want for leaf, (have, want) in pairs.items() if have != want
                    and not (want is None and leaf.section == "limits")}
         if not lacking:
@@ -177,7 +176,7 @@ def changes_from(start: Config, config: Config) -> dict[str, Any] | None:
         changes |= more
 
 
-def flag_words(leaf: Leaf, value: Any) -> list[str]:
+def flag_words(leaf: Leaf, value: Value) -> list[str]:
     """A leaf on the command line."""
     if isinstance(value, bool):
         return [leaf.flag if value else leaf.flag.replace("--", "--no-", 1)]

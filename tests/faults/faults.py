@@ -37,7 +37,8 @@ OFTEN = ["--checkpoint-minutes", 1e-9]
 """A checkpoint after every step: more than half of a run is then spent in writing checkpoints."""
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["gcdformer.commands.training", "gcdformer.commands.train", "gcdformer.cli", "torch._dynamo"])
+SERVER.set_forkserver_preload(["gcdformer.training.session", "gcdformer.training.live", "gcdformer.runs.hints",
+                               "gcdformer.commands.train", "gcdformer.cli", "torch._dynamo"])
 
 
 def count(short: int, full: int) -> int:
@@ -162,9 +163,9 @@ def report_phases(shared: tuple[Any, Any, Any], die_at: int | None, die_after_st
             os.kill(os.getpid(), signal.SIGKILL)
         whole_write(path, data)
 
-    loop.Trainer.train_step = note(loop.Trainer.train_step, "training")
-    loop.Trainer.evaluate = note(loop.Trainer.evaluate, "evaluation")
-    loop.Trainer.save = note(loop.Trainer.save, "saving")
+    loop.TrainingLoop.train_step = note(loop.TrainingLoop.train_step, "training")
+    loop.TrainingLoop.evaluate = note(loop.TrainingLoop.evaluate, "evaluation")
+    loop.TrainingLoop.save = note(loop.TrainingLoop.save, "saving")
     files.write_synced = write_synced
     files.os.fsync = counting(os.fsync)
     files.shutil.rmtree = counting(shutil.rmtree)

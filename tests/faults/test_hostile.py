@@ -114,7 +114,7 @@ UNSAFE_CALLS = {"eval", "exec", "compile", "__import__"}
 UNPICKLES = {"exec_module", "read_pickle", "UnsafeLoader", "broadcast_object_list", "all_gather_object",
              "scatter_object_list", "gather_object", "recv_object_list"}
 TASK_LOADER = "tasks/registry.py"
-RANKS = "training/distributed.py"
+RANKS = "training/device.py"
 ALLOWED = {("exec_module", TASK_LOADER), ("broadcast_object_list", RANKS)}
 """A task's own file runs once its reader has named it; ranks of one training tell each other what came of an evaluation."""
 FOREIGN_WEIGHTS = "runs/reference.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gcdformer.commands.train import load_training
+from gcdformer.commands.train import train_and_show
 from gcdformer.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.presets import demo
 
@@ -20,8 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, demo())
-    out = args.out or fresh_folder(runs_folder())
-    return load_training(args)(config, out, quiet=args.quiet, as_json=args.json)
+    return train_and_show(config, args.out or fresh_folder(runs_folder()), quiet=args.quiet, as_json=args.json)
 
 
 def fresh_folder(parent: Path) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from gcdformer.config import Config
 from gcdformer.data import Problem
@@ -15,12 +15,29 @@ from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import add_config_flags, add_json, add_preset, add_quiet, config_from, print_json
 
+if TYPE_CHECKING:
+    import torch
+
 PATIENCE = 2.5
 """Seconds that measuring may take unless it is asked for."""
 STEPS = 4
 """Steps that have to fit into that time by a guess made beforehand, since a step cannot be stopped in its middle."""
 USUAL_SHARE = 0.25
 """Of the matrix-multiply peak, what training reaches."""
+
+
+class Facts(TypedDict):
+    """What a configuration means; the names are the keys of the JSON output."""
+
+    parameters: int
+    vocabulary: int
+    longest_input: int
+    longest_output: int
+    mean_input_tokens: float
+    mean_output_tokens: float
+    flops_per_example: float
+    steps_per_epoch: int
+    seconds_per_epoch: float | None
 
 
 class Deadline:
@@ -61,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe(config: Config, problem: Problem) -> dict[str, Any]:
+def describe(config: Config, problem: Problem) -> Facts:
     """All that follows from the configuration alone."""
     from gcdformer.models import count_parameters, flops_per_example
     from gcdformer.training.throughput import mean_tokens
@@ -80,14 +97,14 @@ def describe(config: Config, problem: Problem) -> dict[str, Any]:
     }
 
 
-def epoch_seconds(config: Config, problem: Problem, facts: dict[str, Any],
+def epoch_seconds(config: Config, problem: Problem, facts: Facts,
                   patience: float | None) -> tuple[float | None, str]:
     """Seconds of an epoch, tests included; None, and why, if measuring them would take longer than the patience."""
     from gcdformer.evaluation.predictor import Stopped
     from gcdformer.training.backends import has_to_compile
     from gcdformer.training.device import choose_device
     from gcdformer.training.learner import Diverged
-    from gcdformer.training.session import measure_speed
+    from gcdformer.training.throughput import measure_speed
     device = choose_device(config.machine)
     if patience is not None:
         if has_to_compile(config, device):
@@ -105,7 +122,7 @@ def epoch_seconds(config: Config, problem: Problem, facts: dict[str, Any],
     return step * config.training.steps_per_epoch + test, ""
 
 
-def peak_flops(device: Any, size: int = 1024) -> float:
+def peak_flops(device: torch.device, size: int = 1024) -> float:
     """FLOPs per second of a matrix product, the best of three: a guess within a factor of two, in a tenth of a second."""
     import torch
     a = torch.ones(size, size, device=device)
@@ -117,7 +134,7 @@ def peak_flops(device: Any, size: int = 1024) -> float:
     return max(rates)
 
 
-def show(config: Config, facts: dict[str, Any], measured: str, why_not: str) -> None:
+def show(config: Config, facts: Facts, measured: str, why_not: str) -> None:
     print(config.to_toml().strip() + "\n")
     print(f"parameters          {facts['parameters']:,}")
     print(f"vocabulary          {facts['vocabulary']:,} tokens")

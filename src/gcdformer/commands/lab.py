@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{export_run(root, args.export)}: for any web server, such as python -m http.server -d {args.export}")
         return 0
     try:
-        from gcdformer.lab.serve import serve
+        from gcdformer.lab.server import serve
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "lab") from None
     serve(root, host=args.host, port=args.port, open_browser=not args.no_open, allow_training=args.allow_training)

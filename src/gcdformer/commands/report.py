@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         if args.figures is not None:
             written += write_figures(args.figures, runs, args.checkpoint)
     if args.json:
-        print_json({"written": [str(one) for one in written]})
+        print_json({"written": [str(path) for path in written]})
     elif not args.quiet:
         print("\n".join(map(str, written)))
     return 0

@@ -1,7 +1,7 @@
-"""`gcdformer reproduce`: the paper's tables, published beside measured; keeps the ledger.
+"""`gcdformer reproduce`: the paper's tables and claims, published beside measured; writes the ledger.
 
-Showing never trains; with `--run` it trains what is missing first. It does not know how a run is trained:
-that is in `reproduce_runs`.
+Showing never trains; with `--run` it trains what is missing first. It only reads flags and prints: what a table, a run or a
+claim is, and how they look, is in `paper/` and `report/`.
 """
 
 from __future__ import annotations
@@ -9,30 +9,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from gcdformer import options
 from gcdformer.config import config_leaves
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
-from gcdformer.options import (
-    add_config_flags,
-    add_json,
-    add_quiet,
-    given,
-    number,
-    parse_integer,
-    print_json,
-    run_path,
-    runs_folder,
-)
-from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table
+from gcdformer.options import given, parse_integer, print_json, run_path
+from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table, page, record, terminal
+from gcdformer.paper.claims import Claim, Verdict, claim_verdicts, claims_table, find_claims
+from gcdformer.paper.comparison import ComparedTable, compare_tables, count_tables
+from gcdformer.paper.entry import Entry
+from gcdformer.paper.ledger import ledger_entries, ledger_folder
 from gcdformer.paper.table import REASONS, Experiment, Note, Table
 from gcdformer.presets import VERSIONS, preset
-
-if TYPE_CHECKING:
-    from gcdformer.paper.entry import Entry
-    from gcdformer.paper.reproduce import Recipe
-    from gcdformer.sweeps.plan import Planned
+from gcdformer.runs.files import replace_file
 
 FREE = ["backend", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
                               and leaf.name not in ("seed", "init_from", "horizon"))]
@@ -50,15 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
                         help="runs of each experiment; the best counts, as in the paper; for claims each seed adds a pair "
                         "of runs instead (default: 1)")
-    parser.add_argument("--minutes", type=number, metavar="T", help="minutes of a run (default: the preset's)")
+    parser.add_argument("--minutes", type=options.number, metavar="T", help="minutes of a run (default: the preset's)")
     parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
                         help=f"epochs of a run, in place of minutes (default for claims: {CLAIM_EPOCHS}, so that both runs "
                         "of a pair see the same examples)")
     parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
-    parser.add_argument("--out", type=run_path, default=runs_folder() / "reproduce", metavar="DIR",
+    parser.add_argument("--out", type=run_path, default=options.runs_folder() / "reproduce", metavar="DIR",
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
     parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
-                        help="runs at a time, one thread each (default: one a core)")
+                        help="runs at a time, one thread each (default: one per core)")
     parser.add_argument("--dry-run", action="store_true", help="name the runs that --run would train and what they take, "
                         "and train nothing")
     parser.add_argument("--again", action="store_true", help="with --run or --dry-run: train what was measured before too, "
@@ -69,44 +59,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write an HTML page (default name: reproduction.html)")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write learning curves as SVG and PNG")
     parser.add_argument("--record", nargs="+", type=run_path, metavar="RUN", help="add run folders to the ledger")
-    parser.add_argument("--as", dest="stands_for", metavar="EXPERIMENT",
-                        help="with --record: the experiment that the run stands for, if its recipe is another")
+    parser.add_argument("--as", dest="experiment", metavar="EXPERIMENT",
+                        help="with --record: the experiment to record the run for, if its recipe is another")
     parser.add_argument("--why", metavar="REASON:TEXT",
                         help=f"with --record: why it differs from the paper; a reason is one of {', '.join(REASONS)}")
     parser.add_argument("--render", type=Path, metavar="FILE", help="write the page of all tables from the ledger")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="another ledger than the package's own")
-    add_quiet(parser)
-    add_json(parser)
-    add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
+    options.add_quiet(parser)
+    options.add_json(parser)
+    options.add_config_flags(parser, only=FREE, defaults=preset("fast"), config_file=False)
 
 
 def run(args: argparse.Namespace) -> int:
-    args.table = " ".join(args.table) or None
-    check(args)
+    name = " ".join(args.table)
+    check(args, name)
     if args.record or args.render:
-        return keep_ledger(args)
-    if args.table is None:
-        return list_tables(args)
-    own_recipe, ignored = bool(args.minutes or args.max_epochs or given(args)), about_training(args)
-    if args.table == CLAIMS:
-        from gcdformer.commands.reproduce_claims import epochs_of_claims, table_of_claims
-        from gcdformer.commands.reproduce_claims import show_claims as show
-        table = table_of_claims(args)
-        args.max_epochs = epochs_of_claims(args)
-    else:
-        table, show = find_table(args.table), show_table
+        return write_ledger(args)
+    if not name:
+        return show_list(args)
+    only = None if args.only is None else [word.strip() for word in args.only.split(",")]
+    claims = find_claims(only) if name == CLAIMS else []
+    table = claims_table(claims) if claims else find_table(name)
+    bases = chosen_bases(args, table)
+    experiments = table.experiments(bases) if claims or only is None else table.named_experiments(only, bases)
     code = 0
     if (args.train or args.dry_run) and not args.show:
-        with progress("reading what was measured", quiet=args.quiet):
-            from gcdformer.commands.reproduce_runs import find_measured, show_plan, train_missing
-            planned, recipe = plan_table(args, table)
-            find_measured(args, table, planned, recipe, exactly=own_recipe)
+        code = measure(args, table, experiments, CLAIM_EPOCHS if claims else None)
         if args.dry_run:
-            return show_plan(args, planned)
-        code = train_missing(args, planned, recipe)
-    elif ignored and not args.show:
+            return code
+    elif (ignored := about_training(args)) and not args.show:
         print(f"gcdformer: nothing is trained without --run, so {', '.join(ignored)} changed nothing", file=sys.stderr)
-    show(args, table)
+    if claims:
+        show_claims(args, claims, bases)
+    else:
+        show_table(args, table, bases, None if only is None else experiments)
     return code
 
 
@@ -116,23 +102,23 @@ def about_training(args: argparse.Namespace) -> list[str]:
     return [name for name, value in flags.items() if value] + [f"--{name.replace('_', '-')}" for name in given(args)]
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace, name: str) -> None:
     """Flags that clash."""
-    if args.table is not None and (args.record or args.render):
+    if name and (args.record or args.render):
         raise UserError("record and render are about the whole ledger: leave the table out")
-    if (args.stands_for or args.why) and not args.record:
+    if (args.experiment or args.why) and not args.record:
         raise UserError("--as and --why need --record RUN")
-    if args.stands_for and not args.why:
-        raise UserError("why: a run recorded by --as departs from the experiment: give --why REASON:TEXT")
+    if args.experiment and not args.why:
+        raise UserError("why: a run recorded by --as differs from the experiment: give --why REASON:TEXT")
     if args.minutes is not None and args.max_epochs is not None:
         raise UserError("give --minutes or --max-epochs, not both")
     if args.minutes is not None and args.minutes <= 0:
         raise UserError(f"minutes: above 0, got {args.minutes:g}")
-    if args.only and args.table is None:
+    if args.only and not name:
         raise UserError("--only names claims or experiments of a table: give claims or a table")
-    if args.figures and args.table == CLAIMS:
+    if args.figures and name == CLAIMS:
         raise UserError("figures: claims have none; the figures of the paper are tables")
-    if args.table is None and (args.bases or args.train or args.dry_run or args.show or args.again):
+    if not name and (args.bases or args.train or args.dry_run or args.show or args.again):
         raise UserError("--bases, --run, --dry-run, --again and --show need a table")
     if args.show and (args.train or args.again):
         raise UserError(f"{'--run' if args.train else '--again'} trains and --show does not: give one of them")
@@ -150,110 +136,116 @@ def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
     return bases
 
 
-def chosen_experiments(args: argparse.Namespace, table: Table) -> list[Experiment]:
-    """The experiments of the table that were asked for; for claims, `only` has chosen already."""
-    found = table.experiments(chosen_bases(args, table))
-    if args.only is None or args.table == CLAIMS:
-        return found
-    chosen: list[Experiment] = []
-    for word in (word.strip() for word in args.only.split(",")):
-        fits = [one for one in found if word == one.name] or [one for one in found if word and word in one.name]
-        if not fits:
-            raise UserError(f"only: no experiment of {table.name} has '{word}' in its name; one is named {found[0].name}")
-        chosen += fits
-    return list(dict.fromkeys(chosen))
-
-
-def plan_table(args: argparse.Namespace, table: Table) -> tuple[list[Planned], Recipe]:
-    """The runs that the table needs, and how each stands."""
-    from gcdformer.paper.reproduce import Recipe, make_plan, make_trials
+def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment], epochs: int | None) -> int:
+    """Train what is missing of the table, or show what that would be. `epochs` is the budget if none is given; the published
+    recipe, which needs hundreds, has no such default."""
     name = args.preset or "fast"
-    minutes = args.minutes if args.minutes or args.max_epochs else preset(name).limits.max_minutes
-    recipe = Recipe(name, minutes, args.max_epochs, given(args))
-    trials = make_trials(chosen_experiments(args, table), recipe, range(args.seeds), table)
-    return make_plan(trials, recipe, args.out), recipe
+    own_budget = bool(args.minutes or args.max_epochs)
+    if own_budget or name == "paper":
+        epochs = args.max_epochs
+    with progress("reading what was measured", quiet=args.quiet):
+        from gcdformer.paper import reproduce
+        from gcdformer.sweeps.plan import plan
+        minutes = args.minutes if own_budget or epochs else preset(name).limits.max_minutes
+        recipe = reproduce.Recipe(name, minutes, epochs, given(args))
+        trials = reproduce.make_trials(experiments, recipe, range(args.seeds), table)
+        planned = plan(trials, args.out / recipe.folder)
+        if not args.again:
+            if own_budget or given(args):
+                reproduce.mark_recorded(planned, recipe, ledger_entries(args.ledger))
+            else:
+                reproduce.mark_measured(planned, recipe, table, ledger_entries(args.ledger), known_entries(args))
+    if not args.dry_run:
+        return reproduce.train_missing(planned, recipe, args.jobs, quiet=args.quiet, as_json=args.json or args.markdown)
+    if args.json:
+        print_json(reproduce.plan_json(planned, args.jobs))
+    else:
+        for trial in planned:
+            print(f"{trial.status:13} {trial.path}")
+        print(reproduce.plan_text(planned, args.jobs))
+    return 0
 
 
 def known_entries(args: argparse.Namespace) -> list[Entry]:
     """The ledger, and the runs under --out; of a run that is in both what was recorded, unless it was trained again."""
-    from gcdformer.paper.ledger import ledger_entries
-    found = {entry.name: entry for entry in ledger_entries(args.ledger)}
-    if args.out.is_dir():
-        from gcdformer.paper.reproduce import finished_runs
-        found |= {entry.name: entry for entry in finished_runs(args.out) if args.again or entry.name not in found}
-    return list(found.values())
+    return record.known_entries(args.ledger, args.out, prefer_runs=args.again)
 
 
-def show_table(args: argparse.Namespace, table: Table) -> None:
-    from gcdformer.commands.reproduce_view import tell_table
-    from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
+def show_table(args: argparse.Namespace, table: Table, bases: list[int] | None, only: list[Experiment] | None) -> None:
     with progress("comparing with the paper", quiet=args.quiet):
         entries = known_entries(args)
-        tables = reproduction_tables(entries, names=[table.name], bases=chosen_bases(args, table), preset=args.preset,
-                                     only=chosen_experiments(args, table) if args.only else None)
-        used = [run_facts(entry) for entry in entries if entry.name in tables[0]["runs"]]
-        write_extras(args, tables, used, [])
+        (compared,) = compare_tables(entries, names=[table.name], bases=bases, preset=args.preset, only=only)
+        used = [entry for entry in entries if entry.name in compared.runs]
+        write_extras(args, [compared], used, [])
     if args.json:
         counts = count_tables(entries, args.preset)
-        one = next(one for one in counts["tables"] if one["name"] == table.name)
-        print_json({**counts, "tables": [one], "table": tables[0], "runs": used})
+        print_json(counts.to_json() | {
+            "tables": [own.to_json() for own in counts.tables if own.table is table], "table": compared.to_json(),
+            "runs": [entry.to_json() for entry in used]})
+    elif args.markdown:
+        print("\n".join([page.table_section(compared), "", *map(page.run_item, used)]))
     else:
-        tell_table(tables[0], used, as_markdown=args.markdown)
+        terminal.print_table(compared, used)
 
 
-def write_extras(args: argparse.Namespace, tables: list[dict[str, Any]], used: list[dict[str, Any]],
-                 claims: list[dict[str, Any]]) -> None:
-    if args.html:
-        from gcdformer.report.reproduction import write_reproduction
-        write_reproduction(args.html, tables, used, claims)
-        print(f"page    {args.html}", file=sys.stderr)
-    if args.figures:
-        from gcdformer.report.reproduction import write_curves
-        for path in write_curves(args.figures, tables):
-            print(f"figure  {path}", file=sys.stderr)
+def show_claims(args: argparse.Namespace, claims: list[Claim], bases: list[int] | None) -> None:
+    with progress("judging the claims", quiet=args.quiet):
+        entries = known_entries(args)
+        verdicts = claim_verdicts(entries, claims, preset=args.preset, bases=bases)
+        names = {run.name for verdict in verdicts for observation in verdict.observations for run in observation.runs}
+        used = [entry for entry in entries if entry.name in names]
+        write_extras(args, [], used, verdicts)
+    if args.json:
+        print_json({"claims": [verdict.to_json() for verdict in verdicts], "runs": [entry.to_json() for entry in used]})
+    elif args.markdown:
+        print("\n".join([page.claims_section(verdicts), "", *map(page.run_item, used)]))
+    else:
+        terminal.print_claims(verdicts)
 
 
-def list_tables(args: argparse.Namespace) -> int:
-    from gcdformer.commands.reproduce_view import tell_counts
-    from gcdformer.paper.claims import claim_verdicts
-    from gcdformer.paper.compare import count_tables, reproduction_tables, run_facts
+def show_list(args: argparse.Namespace) -> int:
+    """All tables with how much of them is measured, and how many claims hold."""
     with progress("comparing with the paper", quiet=args.quiet):
         entries = known_entries(args)
-        claims = claim_verdicts(entries, preset=args.preset)
+        verdicts = claim_verdicts(entries, preset=args.preset)
         counts = count_tables(entries, args.preset)
         if args.html or args.figures:
-            write_extras(args, reproduction_tables(entries), [run_facts(entry) for entry in entries], claims)
-        if args.markdown:
-            from gcdformer.paper.page import render
-            page = render(entries)
+            write_extras(args, compare_tables(entries), entries, verdicts)
+        whole_page = page.render(entries) if args.markdown else ""
     if args.markdown:
-        print(page)
-        return 0
-    if args.json:
-        print_json({**counts, "claims": claims})
+        print(whole_page)
+    elif args.json:
+        print_json(counts.to_json() | {"claims": [verdict.to_json() for verdict in verdicts]})
     else:
-        tell_counts(counts, claims)
+        terminal.print_counts(counts, verdicts)
     return 0
 
 
-def keep_ledger(args: argparse.Namespace) -> int:
+def write_extras(args: argparse.Namespace, tables: list[ComparedTable], entries: list[Entry], verdicts: list[Verdict]
+                 ) -> None:
+    if not (args.html or args.figures):
+        return
+    from gcdformer.report.reproduction import write_curves, write_reproduction
+    if args.html:
+        write_reproduction(args.html, tables, entries, verdicts)
+        print(f"page    {args.html}", file=sys.stderr)
+    for path in write_curves(args.figures, tables) if args.figures else ():
+        print(f"figure  {path}", file=sys.stderr)
+
+
+def write_ledger(args: argparse.Namespace) -> int:
     """Record runs, then render the page."""
-    from gcdformer.paper.ledger import ledger_entries, ledger_folder
     if args.record:
-        from gcdformer.paper.reproduce import measure_run
         why = parse_why(args.why)
-        folder = args.ledger or ledger_folder()
         for path in args.record:
             with progress(f"reading {path}", quiet=args.quiet):
-                entry = measure_run(path, preset=args.preset or "fast", stands_for=args.stands_for, why=why)
-            written = entry.write(folder)
+                entry = record.measure_run(path, preset=args.preset or "fast", experiment=args.experiment, why=why)
+            written = entry.write(args.ledger or ledger_folder())
             print(f"recorded {written} ({written.stat().st_size / 1000:.1f} KB): {', '.join(entry.experiments)}")
     if args.render:
-        from gcdformer.paper.page import render
-        from gcdformer.runs.files import replace_file
         with progress("comparing with the paper", quiet=args.quiet):
-            page = render(ledger_entries(args.ledger))
-        replace_file(args.render, page.encode())
+            text = page.render(ledger_entries(args.ledger))
+        replace_file(args.render, text.encode())
         print(f"rendered {args.render}")
     return 0
 

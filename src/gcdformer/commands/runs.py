@@ -18,7 +18,7 @@ from gcdformer.errors import UserError, one_line
 from gcdformer.options import parse_integer, run_path, runs_folder
 
 if TYPE_CHECKING:
-    from gcdformer.runs.query import Answer
+    from gcdformer.runs.query import QueryResult
 
 
 WIDE = 250  # columns, where no window bounds them
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", metavar="SQL", help="only runs for which this holds: \"base = 10 AND seed < 3\"")
     parser.add_argument("--sort", metavar="SQL", help="\"accuracy DESC, base\" (default: most correct GCD first)")
     parser.add_argument("--best-of-seeds", action="store_true", help="of runs that differ in the seed only, the best one")
-    parser.add_argument("--group-by", type=names, default=[], metavar="COLUMNS", help="a row a group: base,outcomes")
+    parser.add_argument("--group-by", type=names, default=[], metavar="COLUMNS", help="a row per group: base,outcomes")
     parser.add_argument("--columns", type=names, default=[], metavar="COLUMNS",
                         help="what to show (default: the settings that differ and the main figures)")
     parser.add_argument("--limit", type=lambda text: parse_integer(text, "limit", 1, 10**9), metavar="N",
@@ -46,15 +46,15 @@ def names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from gcdformer.runs.query import Question, Runs
-    question = Question(args.where, args.sort, args.best_of_seeds, args.group_by, args.columns, args.limit, args.sql)
-    if args.sql is not None and question != Question(sql=args.sql):
-        raise UserError("sql: stands alone; --where, --sort, --best-of-seeds, --group-by, --columns and --limit are for "
+    from gcdformer.runs.query import RunsDatabase, RunsQuery
+    question = RunsQuery(args.where, args.sort, args.best_of_seeds, args.group_by, args.columns, args.limit, args.sql)
+    if args.sql is not None and question != RunsQuery(sql=args.sql):
+        raise UserError("sql: goes alone; --where, --sort, --best-of-seeds, --group-by, --columns and --limit are for "
                         "queries without it")
     if args.json and args.format not in (None, "json"):
         raise UserError(f"--json and --format {args.format} clash: give one")
     with progress("reading the runs"):
-        runs = Runs(args.folder)
+        runs = RunsDatabase(args.folder)
         answer = runs.ask(question)
     for problem in runs.problems():
         print(f"damaged, left out of the figures: {one_line(problem)}", file=sys.stderr)
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def show(answer: Answer, layout: str) -> None:
+def show(answer: QueryResult, layout: str) -> None:
     if layout == "json":
         rows = [dict(zip(answer.columns, map(plain, row), strict=True)) for row in answer.rows]
         print(json.dumps(rows, indent=1, allow_nan=False))
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 

@@ -8,8 +8,15 @@ from pathlib import Path
 
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
-from gcdformer.data.files import FORMATS, open_new, write_examples, write_text
-from gcdformer.data.questions import question_pairs, write_prompts, write_questions
+from gcdformer.data.files import (
+    FORMATS,
+    open_new,
+    question_pairs,
+    write_examples,
+    write_prompts,
+    write_questions,
+    write_text,
+)
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
 from gcdformer.options import add_config_flags, add_quiet, config_from, given, whole_number

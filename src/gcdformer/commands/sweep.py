@@ -5,22 +5,34 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.display.progress import in_window, progress
+from gcdformer.display.progress import progress
 from gcdformer.errors import UserError, one_line
 from gcdformer.options import add_json, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.hints import hint
 from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
 if TYPE_CHECKING:
-    from gcdformer.sweeps.board import Board
     from gcdformer.sweeps.launcher import Launcher
     from gcdformer.sweeps.plan import Planned
+
+
+class Row(TypedDict):
+    """A trial in the JSON output."""
+
+    name: str
+    run: str
+    status: str
+    reason: str
+    epoch: int | None
+    accuracy: float | None
+    n_correct: int | None
+    seconds: float | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,50 +92,53 @@ def part(text: str) -> tuple[int, int]:
 
 
 def show_plan(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
-    """The trials, how they stand, and how long each will take here."""
+    """The trials, their status, and how long each will take here."""
     with progress("measuring the speed of this machine", quiet=args.quiet):
         from gcdformer.display.words import clock
         from gcdformer.sweeps.estimate import estimate, wall_seconds
-        from gcdformer.sweeps.local import slots_here
+        from gcdformer.sweeps.launcher import slots_here
         slots = args.jobs or slots_here(sweep.needs)
         seconds = estimate(planned)
     known = [value for value in seconds.values() if value is not None]
     wall = wall_seconds(known, slots)
     if args.json:
-        print_json({"trials": [{"name": one.name, "status": one.status, "seconds": seconds[one.name]} for one in planned],
-                    "slots": slots, "seconds": wall})
+        rows = [{"name": trial.name, "status": trial.status, "seconds": seconds[trial.name]} for trial in planned]
+        print_json({"trials": rows, "slots": slots, "seconds": wall})
         return 0
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("trial", "status", "time"):
         table.add_column(heading, no_wrap=heading != "trial", overflow="fold")
-    for one in planned:
-        value = seconds[one.name]
-        table.add_row(Text(one_line(one.name)), one.status, "" if one.over else "?" if value is None else clock(value))
+    for trial in planned:
+        value = seconds[trial.name]
+        table.add_row(Text(one_line(trial.name)), trial.status, "" if trial.over else "?" if value is None else clock(value))
     Console(highlight=False).print(table)
     unknown = len(seconds) - len(known)
-    print(f"{len(planned)} trials, {sum(one.over for one in planned)} of them over; {slots} at a time on this machine: "
+    print(f"{len(planned)} trials, {sum(trial.over for trial in planned)} of them over; {slots} at a time on this machine: "
           f"about {clock(wall)}, estimated from measured speed" + (f", and {unknown} of unknown length" if unknown else ""))
     return 0
 
 
 def run_planned(args: argparse.Namespace, sweep: SweepFile, planned: list[Planned]) -> int:
-    from gcdformer.sweeps.launcher import run_trials
+    from gcdformer.sweeps.board import board_for
+    from gcdformer.sweeps.launcher import exit_code, run_trials
     from gcdformer.training.signals import StopRequest
-    if any(not one.over for one in planned):
+    if any(not trial.over for trial in planned):
         args.out.mkdir(parents=True, exist_ok=True)
         with StopRequest() as stop:
             if args.asha:
                 from gcdformer.sweeps.asha import run_with_asha
-                run_with_asha(planned, board_for(args, planned, 1), stop, address=args.address,
-                              grace=args.asha_grace or 1, reduction=args.asha_reduction or 4, retries=args.retries)
+                board = board_for(planned, 1, quiet=args.quiet, as_json=args.json)
+                run_with_asha(planned, board, stop, address=args.address, grace=args.asha_grace or 1,
+                              reduction=args.asha_reduction or 4, retries=args.retries)
             else:
                 with build_launcher(args, sweep) as launcher:
-                    board = board_for(args, planned, launcher.at_once(sweep.needs))
+                    slots = launcher.at_once(sweep.needs)
+                    board = board_for(planned, slots, quiet=args.quiet, as_json=args.json)
                     run_trials(planned, launcher, board, stop, args.retries)
             interrupted = bool(stop)
     else:
         interrupted = False
-    tell(args, planned, interrupted)
+    show_outcome(args, planned, interrupted)
     return exit_code(planned, interrupted)
 
 
@@ -131,54 +146,29 @@ def build_launcher(args: argparse.Namespace, sweep: SweepFile) -> Launcher:
     if args.engine == "ray":
         from gcdformer.sweeps.on_ray import RayLauncher
         return RayLauncher(args.address)
-    from gcdformer.sweeps.local import LocalLauncher
+    from gcdformer.sweeps.launcher import LocalLauncher
     return LocalLauncher(sweep.needs, args.jobs)
 
 
-def board_for(args: argparse.Namespace, planned: list[Planned], slots: int) -> Board:
-    from gcdformer.sweeps.board import Board, LiveBoard, PlainBoard
-    console = Console(highlight=False)
-    if args.quiet:
-        return Board(planned, slots)
-    if in_window(console) and not args.json:
-        return LiveBoard(planned, slots, console)
-    return PlainBoard(planned, slots, sys.stderr if args.json else None)
-
-
-def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial is not over, 3 one diverged, 0 all are over."""
-    from gcdformer.training.signals import EXIT_INTERRUPTED
-    if interrupted:
-        return EXIT_INTERRUPTED
-    if not all(one.over for one in planned):
-        return 1
-    return 3 if any(one.status == "diverged" for one in planned) else 0
-
-
-def worth_a_line(one: Planned, interrupted: bool) -> bool:
-    """Whether a trial did not come to a good end; after a signal, those that were stopped by it are as they should be."""
-    return one.status in ("failed", "diverged", "in use") or not (one.over or interrupted)
-
-
-def tell(args: argparse.Namespace, planned: list[Planned], interrupted: bool) -> None:
-    """Where each trial stands."""
-    rows = [row(one) for one in planned]
+def show_outcome(args: argparse.Namespace, planned: list[Planned], interrupted: bool) -> None:
+    """The status of each trial."""
+    from gcdformer.sweeps.board import count_states
+    from gcdformer.sweeps.launcher import went_wrong
     if args.json:
-        print_json({"out": str(args.out), "trials": rows})
+        print_json({"out": str(args.out), "trials": [row(trial) for trial in planned]})
         return
-    counts: dict[str, int] = {}
-    for one in planned:
-        counts[one.status] = counts.get(one.status, 0) + 1
-        if worth_a_line(one, interrupted):
-            print(one_line(f"{one.status} {one.name}: {one.reason}"), file=sys.stderr)
+    for trial in planned:
+        if went_wrong(trial, interrupted):
+            print(one_line(f"{trial.status} {trial.name}: {trial.reason}"), file=sys.stderr)
     if args.quiet:
         return
-    print(f"{len(planned)} trials: " + ", ".join(f"{n} {status}" for status, n in sorted(counts.items())))
+    print(count_states(trial.status for trial in planned))
     print(f"look at them  {hint('runs', args.out)}")
 
 
-def row(one: Planned) -> dict[str, Any]:
-    lines, problem = one.lines()
-    last = lines[-1] if lines else {}
-    return {"name": one.name, "run": str(one.path), "status": one.status, "reason": problem or one.reason,
-            **{key: last.get(key) for key in ("epoch", "accuracy", "n_correct", "seconds")}}
+def row(trial: Planned) -> Row:
+    lines, problem = trial.lines()
+    last = lines[-1] if lines else None
+    return {"name": trial.name, "run": str(trial.path), "status": trial.status, "reason": problem or trial.reason,
+            "epoch": last and last["epoch"], "accuracy": last and last["accuracy"],
+            "n_correct": last.get("n_correct") if last else None, "seconds": last and last["seconds"]}

@@ -1,15 +1,23 @@
-"""`gcdformer train`."""
+"""`gcdformer train`: parse, train with a view that fits the output, then show what was learned and what to type next.
+
+`demo` is the same with another configuration. What needs torch is imported when training is about to begin, so that
+something is on the screen before: loading torch takes seconds.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from gcdformer.config import Config, config_leaves
-from gcdformer.display.progress import progress
+from gcdformer.display.progress import in_window, progress
+from gcdformer.display.words import has_outcomes
 from gcdformer.errors import UserError
 from gcdformer.options import (
     add_config_flags,
@@ -18,11 +26,18 @@ from gcdformer.options import (
     add_quiet,
     config_from,
     given,
+    print_json,
     run_path,
     runs_folder,
 )
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.sweeps.sweep import plain
+
+if TYPE_CHECKING:
+    from gcdformer.runs.run import Run
+    from gcdformer.training.view import View
+
+EXIT_DIVERGED = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,17 +52,85 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, stored_config(args))
-    out = args.out or default_folder(config, runs_folder())
-    return load_training(args)(config, out, quiet=args.quiet, as_json=args.json)
+    return train_and_show(config, args.out or default_folder(config, runs_folder()), quiet=args.quiet, as_json=args.json)
 
 
-def load_training(args: argparse.Namespace) -> Callable[..., int]:
-    """`train_and_tell`, which needs torch: seconds, where that has not been loaded for a while. Of several ranks the first
-    says so."""
-    quiet = args.quiet or os.environ.get("RANK", "0") != "0"
-    with progress("getting ready", quiet=quiet, file=sys.stderr if args.json else sys.stdout):
-        from gcdformer.commands.training import train_and_tell
-    return train_and_tell
+def train_and_show(config: Config, out: Path, *, quiet: bool = False, as_json: bool = False) -> int:
+    """Train, then print the last evaluation; the exit code. Of several ranks the first speaks."""
+    speaks = os.environ.get("RANK", "0") == "0"
+    with progress("getting ready", quiet=quiet or not speaks, file=sys.stderr if as_json else sys.stdout):
+        from gcdformer.runs.run import Run
+        from gcdformer.training.device import is_first_rank
+        from gcdformer.training.learner import Diverged
+        from gcdformer.training.live import LiveView
+        from gcdformer.training.session import run_session
+        from gcdformer.training.signals import EXIT_INTERRUPTED
+    speaks, console = is_first_rank(), Console(highlight=False)
+    view = view_for(console, out, quiet=quiet or not speaks, as_json=as_json)
+    try:
+        outcome = run_session(config, out, view)
+    except Diverged as error:
+        print(f"gcdformer: {error}; the run stops, its last good checkpoint in {out} is kept; "
+              "a new run with a lower --lr or a smaller --clip may do better", file=sys.stderr)
+        return EXIT_DIVERGED
+    if not speaks:
+        return EXIT_INTERRUPTED if outcome.interrupted else 0
+    if outcome.interrupted and not RunFolder(out).exists():
+        print(f"gcdformer: {outcome.reason}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    trained = Run(out)
+    if as_json:
+        lines = trained.metrics
+        best = best_line(lines)
+        print_json({"run": str(out), "ended": outcome.reason, "last": lines[-1] if lines else None,
+                    "best_epoch": best["epoch"] if best else None})
+    elif not quiet:
+        show_learned(trained, console, live=isinstance(view, LiveView), interrupted=outcome.interrupted)
+    return EXIT_INTERRUPTED if outcome.interrupted else 0
+
+
+def view_for(console: Console, out: Path, *, quiet: bool, as_json: bool) -> View:
+    """The view that fits the output."""
+    from gcdformer.training.live import LiveView
+    from gcdformer.training.view import PlainView, SilentView
+    if quiet:
+        return SilentView()
+    if in_window(console) and not as_json:
+        return LiveView(console, out)
+    return PlainView(sys.stderr if as_json else None, out)
+
+
+def show_learned(run: Run, console: Console, *, live: bool, interrupted: bool) -> None:
+    """What was learned in short, the report, and what to type next."""
+    from gcdformer.display.terminal import prediction_grid, show_short
+    from gcdformer.runs.explain import explain_run
+    from gcdformer.runs.hints import earlier_certificate, hint, questions
+    lines = run.metrics
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)  # a command stays in one line
+    if not lines:
+        say(f"no epoch was completed, so nothing was evaluated; {hint('train', '--out', run.path)} resumes it, "
+            "a new run with a smaller --epoch-size evaluates earlier")
+        return
+    if interrupted:
+        say(f"saved; resume it with: {hint('train', '--out', run.path)}")
+        return
+    console.print()
+    if run.problem.task.has_gcd:
+        explanation = explain_run(run)
+        if not live:
+            console.print(prediction_grid(run.scores(), console.width))
+        show_short(console, explanation, f"{run.path}, epoch {lines[-1]['epoch']}")
+        if not explanation.certified and (earlier := earlier_certificate(run, lines[-1]["epoch"])):
+            say(f"note    {earlier}")
+        question = questions(run, explanation)
+    else:
+        console.print(f"accuracy {lines[-1]['accuracy']:.2f} %", highlight=False)
+        question = run.stream.examples(0, 1)[0, :run.problem.task.inputs].tolist()
+    with progress("writing the report", quiet=not live):
+        from gcdformer.report.page import write_report
+        write_report(run.path / "report.html", [run])
+    say(f"report  {run.path / 'report.html'}\nlook    {hint('lab', run.path)}\n"
+        f"ask it  {hint('predict', run.path, *question)}")
 
 
 def stored_config(args: argparse.Namespace) -> Config | None:
@@ -76,7 +159,7 @@ def default_name(config: Config) -> str:
     if data.train_file is not None:
         words.append(f"from-{plain(Path(data.train_file).stem)}")
     else:
-        words += [data.operands, *([data.outcomes] if task.task == "gcd" else [])]
+        words += [data.operands, *([data.outcomes] if has_outcomes(config) else [])]
     return "-".join(words)
 
 

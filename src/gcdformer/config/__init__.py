@@ -26,6 +26,7 @@ from gcdformer.config.sections import (
     RENAMED,
     SHIFTS,
     TESTED_GCDS,
+    WITH_HEADS,
     DataSection,
     EvaluationSection,
     Family,
@@ -37,6 +38,7 @@ from gcdformer.config.sections import (
     Section,
     TaskSection,
     TrainingSection,
+    Value,
 )
 from gcdformer.errors import UserError
 
@@ -44,7 +46,7 @@ __all__ = [
     "DEFAULT_MAX_GCD", "FILE_DISTRIBUTIONS", "FILE_TASK", "LARGEST_BASE", "LARGEST_INTEGER", "LEAST_PAIRS",
     "OF_A_DISTRIBUTION", "RENAMED", "SHIFTS", "TESTED_GCDS", "Config", "DataSection", "EvaluationSection", "Family", "Leaf",
     "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution", "Section",
-    "TaskSection", "TrainingSection", "config_leaves", "parse_toml",
+    "TaskSection", "TrainingSection", "Value", "config_leaves", "parse_toml",
 ]
 BOTH_SIDES = ("dim", "heads", "layers")
 """Words of `derive` that set a leaf of the encoder and one of the decoder."""
@@ -110,21 +112,13 @@ class Config(Section):
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
-    @property
-    def examples_in_words(self) -> str:
-        """Where the training examples come from: a file, or the distributions that they are drawn from."""
-        if self.data.train_file is not None:
-            return f"from {self.data.train_file}"
-        outcomes = f", {self.data.outcomes_in_words} outcomes" if self.task.task == "gcd" else ""
-        return f"{self.data.operands} operands{outcomes}"
-
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Value]:
         """The leaves that make two runs the same, flat."""
         tree = self.model_dump(exclude={"limits", "machine"})
         return {name: value for section in tree.values() for name, value in section.items()}
 
 
-def set_leaves(tree: Mapping[str, dict[str, Any]], leaves: Mapping[str, Any]) -> None:
+def set_leaves(tree: Mapping[str, dict[str, Value]], leaves: Mapping[str, Value]) -> None:
     """Change leaves of a configuration's sections; a `UserError` names one that is none."""
     where = {leaf.name: leaf.section for leaf in config_leaves()}
     for name, value in leaves.items():
@@ -135,27 +129,27 @@ def set_leaves(tree: Mapping[str, dict[str, Any]], leaves: Mapping[str, Any]) ->
         tree[where[name]][name] = value
 
 
-def with_consequences(changes: Mapping[str, Any], task: str) -> dict[str, Any]:
+def with_consequences(changes: Mapping[str, Value], task: str) -> dict[str, Value]:
     """Changes to a configuration of this task, with those that follow from them, as `Config.derive` says."""
     leaves = dict(changes)
     for both in BOTH_SIDES:
         if both in leaves:
             value = leaves.pop(both)
-            leaves = {f"encoder_{both}": value, f"decoder_{both}": value} | leaves
-    if leaves.get("family") in ("lstm", "gru"):
-        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam"} | leaves
+            leaves = {f"encoder_{both}": value, f"decoder_{both}": value, **leaves}
+    if leaves.get("family", "transformer") not in WITH_HEADS:
+        leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam", **leaves}
     if leaves.get("task", task) != task:
-        leaves = {"outcomes": "natural", "max_gcd": None} | OF_A_DISTRIBUTION | leaves
+        leaves = {"outcomes": "natural", "max_gcd": None, **OF_A_DISTRIBUTION, **leaves}
     if leaves.get("train_file") is not None:
-        leaves = FILE_DISTRIBUTIONS | leaves
+        leaves = {**FILE_DISTRIBUTIONS, **leaves}
     if leaves.get("test_file") is not None:
-        leaves = {"fresh_tests": False} | leaves
+        leaves = {"fresh_tests": False, **leaves}
     if "outcomes" in leaves:
-        leaves = OF_A_DISTRIBUTION | leaves
+        leaves = {**OF_A_DISTRIBUTION, **leaves}
         if leaves["outcomes"] in ("natural", "weights"):
-            leaves = {"max_gcd": None} | leaves
+            leaves = {"max_gcd": None, **leaves}
     if leaves.get("schedule", "cosine") != "cosine":
-        leaves = {**dict.fromkeys(SHIFTS), "focus_share": None, "horizon": None, "final_lr_share": None} | leaves
+        leaves = {**dict.fromkeys(SHIFTS), "focus_share": None, "horizon": None, "final_lr_share": None, **leaves}
     return leaves
 
 

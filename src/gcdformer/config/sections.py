@@ -14,14 +14,20 @@ LARGEST_INTEGER = 2**62
 LARGEST_BASE = 20_000
 TESTED_GCDS = 100
 LEAST_PAIRS = 30
-"""Pairs that a k needs to be judged: with fewer one cannot tell whether it is in D."""
+"""Pairs that a k needs to be judged: with fewer nobody can say whether it is in D."""
 DEFAULT_MAX_GCD = 100
 
+Value = bool | int | float | str | None
+"""What a field of a section may hold."""
 OperandDistribution = Literal["uniform", "log-uniform"]
 OutcomeDistribution = Literal[
     "natural", "uniform", "inverse-sqrt", "log-uniform", "inverse-1.5", "power", "mixture", "weights"
 ]
 Family = Literal["transformer", "lstm", "gru"]
+WITH_HEADS = ("transformer",)
+"""Families that attend, and so have heads and positions; a family that is neither here nor in RECURRENT has neither."""
+RECURRENT = ("lstm", "gru")
+"""Families whose encoder's final state starts the decoder."""
 FILE_TASK = "file"
 OF_A_DISTRIBUTION: dict[str, None] = dict.fromkeys((
     "alpha", "final_alpha", "focus", "focus_share", "mixture_share", "final_mixture_share", "weights_file"))
@@ -35,6 +41,8 @@ FILE_DISTRIBUTIONS: dict[str, str | float | None] = {
 RENAMED = {"engine": "backend"}
 """Leaves that had another name in earlier versions, and that run folders of theirs still have."""
 Schedule = Literal["constant", "inverse-sqrt", "cosine"]
+Optimizer = Literal["adam", "muon"]
+TRACKERS = ("tensorboard", "wandb")
 
 
 class Section(BaseModel):
@@ -160,15 +168,15 @@ class ModelSection(Section):
 
     @model_validator(mode="after")
     def sizes_agree(self) -> Self:
-        if self.family == "transformer":
-            if self.hidden_dim is not None:
-                raise ValueError("hidden_dim is for lstm and gru, not for family 'transformer'")
+        if self.family not in RECURRENT and self.hidden_dim is not None:
+            raise ValueError(f"hidden_dim is for lstm and gru, not for family '{self.family}'")
+        if self.family in WITH_HEADS:
             for side in ("encoder", "decoder"):
                 heads, dim = getattr(self, f"{side}_heads"), getattr(self, f"{side}_dim")
                 if heads < 1 or dim % heads:
                     raise ValueError(f"{side}_heads must divide {side}_dim: {heads} does not divide {dim}")
             return self
-        if self.encoder_layers != self.decoder_layers:
+        if self.family in RECURRENT and self.encoder_layers != self.decoder_layers:
             raise ValueError(f"encoder_layers and decoder_layers must be equal for family '{self.family}': "
                              "the encoder's final state starts the decoder")
         if self.encoder_heads or self.decoder_heads:
@@ -181,8 +189,8 @@ class ModelSection(Section):
 class TrainingSection(Section):
     """The optimiser, its schedule, the batches."""
 
-    optimizer: Literal["adam", "muon"] = Field("adam", description="adam, or muon for the maps inside the layers of a "
-                                               "transformer and adam for the rest")
+    optimizer: Optimizer = Field("adam", description="adam, or muon for the maps inside the layers of a transformer and "
+                                 "adam for the rest")
     lr: float = Field(2e-3, gt=0, le=10, description="learning rate, at its highest")
     schedule: Schedule = Field("cosine", description="course of the learning rate over the steps")
     warmup: int = Field(500, ge=0, le=2**53, description="steps over which the learning rate rises from 0")
@@ -247,7 +255,7 @@ class LimitsSection(Section):
 
 
 class MachineSection(Section):
-    """Where it runs and what is kept. Not part of a run's identity."""
+    """Where it runs and which checkpoints stay. Not part of a run's identity."""
 
     @model_validator(mode="before")
     @classmethod
@@ -267,6 +275,6 @@ class MachineSection(Section):
                             "rank: a large batch in little memory")
     checkpoint_minutes: float = Field(10.0, gt=0, description="save within an epoch after this many minutes")
     keep_checkpoints: int = Field(2, ge=1, le=2**53, description="newest checkpoints kept beside the best and the certified")
-    trackers: str = Field("none", pattern=r"^(none|(tensorboard|wandb)(,(tensorboard|wandb))*)$",
+    trackers: str = Field("none", pattern=rf"^(none|({'|'.join(TRACKERS)})(,({'|'.join(TRACKERS)}))*)$",
                           description="copies of the metrics, in the run's folder: tensorboard, wandb (offline unless the "
                           "variable WANDB_MODE says otherwise), both with a comma between, or none")

@@ -1,8 +1,13 @@
 """Examples as files: CSV, Parquet, Int2Int text, a folder for Hugging Face's datasets. Written in chunks, so that any count
-fits into memory."""
+fits into memory.
+
+Also questions for a model that is asked in words, a language model say: pairs for every GCD, and a CSV to fill in, which
+`explain --predictions` reads. The pairs are a function of the seed, in random order; the file does not give answers away.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,14 +15,18 @@ from typing import IO
 
 import numpy as np
 
+from gcdformer.config import TESTED_GCDS
 from gcdformer.data.int2int import int2int_answers
 from gcdformer.data.problem import column_names as column_names
 from gcdformer.data.stream import Stream
 from gcdformer.errors import MissingExtra, UserError
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.random import Purpose, block_generator
 
 CHUNK = 65_536
 FORMATS = ("csv", "parquet", "int2int", "datasets")
+QUESTION_COLUMNS = ("id", "a", "b", "question", "answer")
 
 
 Done = Callable[[int], None]
@@ -84,8 +93,8 @@ def write_datasets(stream: Stream, count: int, path: Path, on_chunk: Done = igno
     datasets.disable_progress_bars()
     with TemporaryDirectory(dir=path.parent) as work:
         write_parquet(stream, count, Path(work) / "examples.parquet", on_chunk)
-        found = datasets.Dataset.from_parquet(str(Path(work) / "examples.parquet"), cache_dir=str(Path(work) / "cache"))
-        found.save_to_disk(str(path))
+        examples = datasets.Dataset.from_parquet(str(Path(work) / "examples.parquet"), cache_dir=str(Path(work) / "cache"))
+        examples.save_to_disk(str(path))
 
 
 def write_examples(stream: Stream, count: int, layout: str, path: Path, on_chunk: Done = ignore) -> None:
@@ -111,3 +120,27 @@ def open_new(path: Path, field: str) -> IO[str]:
     """A text file to write; a `UserError` names the field if it cannot be there."""
     require_place(path, field)
     return path.open("w", encoding="utf-8", newline="\n")
+
+
+def question_pairs(maximum: int, operands: str, pairs_per_gcd: int, seed: int) -> Integers:
+    """(n, 2): as many pairs for every GCD k in 1..min(100, M), shuffled."""
+    rng = block_generator(seed, Purpose.QUESTIONS, 0)
+    k = np.repeat(np.arange(1, min(TESTED_GCDS, maximum) + 1, dtype=np.int64), pairs_per_gcd)
+    a, b = coprime_pairs(rng, OPERAND_DISTRIBUTIONS[operands], maximum // k)
+    return np.asarray(rng.permutation(np.stack([a * k, b * k], axis=1)))
+
+
+def question(a: int, b: int) -> str:
+    return f"What is the greatest common divisor of {a} and {b}? Answer with the integer alone."
+
+
+def write_questions(pairs: Integers, file: IO[str]) -> None:
+    """The CSV, with an empty column for the answers."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(QUESTION_COLUMNS)
+    writer.writerows((number, a, b, question(a, b), "") for number, (a, b) in enumerate(pairs.tolist(), 1))
+
+
+def write_prompts(pairs: Integers, file: IO[str]) -> None:
+    """One question per line, in the order of the CSV."""
+    file.writelines(question(a, b) + "\n" for a, b in pairs.tolist())

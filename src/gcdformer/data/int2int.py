@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gcdformer.data.kinds import Kind
 from gcdformer.data.problem import Problem
 from gcdformer.numbers.encoding import Integers
 from gcdformer.tasks.rational import Comparison
-from gcdformer.tasks.types import Kind
 
 OTHER_FRACTION_FIRST = [2, 3, 0, 1]
 BARE_BIT = Kind(1, low=0, high=1)
@@ -36,6 +36,6 @@ def from_int2int(problem: Problem, rows: Integers) -> Integers:
     theirs = int2int_answers(problem, questions)
     if theirs is None:
         return rows
-    ours = problem.task.answer(questions)
+    ours = problem.answer(questions)
     wrong = rows[:, -1:] != theirs[:, None]
     return np.concatenate([questions, np.where(wrong, 1 - ours, ours)], axis=1)

@@ -6,7 +6,7 @@ Slow and plain; `words.py` reads whole chunks at once and must give the same int
 from __future__ import annotations
 
 from gcdformer.config import LARGEST_INTEGER
-from gcdformer.tasks.types import Kind
+from gcdformer.data.kinds import Kind
 
 
 class BadLine(Exception):

@@ -1,5 +1,7 @@
 """A problem: a task in a base with its distributions, as one object that draws, answers, encodes and decodes.
 
+Its examples come from a task, which draws questions and answers them, or from files alone (`FileExamples`).
+
 Everything below it (models, evaluation, training) sees token rows; only this object knows both sides.
 """
 
@@ -10,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gcdformer.config import LARGEST_INTEGER, Config
+from gcdformer.data.kinds import FileExamples, Kind, several
 from gcdformer.errors import UserError
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, OperandDistribution, PairDistribution, pair_distribution
 from gcdformer.numbers.encoding import BEGIN, END, Integers, Mask, Vocabulary, decode, encode, longest_row
 from gcdformer.tasks import Task, find_task
-from gcdformer.tasks.types import FromFile, Kind, several
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,18 @@ class Batch:
 class Problem:
     """A task, a base, a maximum and the distributions of the training examples."""
 
-    task: Task
+    task: Task | FileExamples
     base: int
     maximum: int
     operands: OperandDistribution
     pairs: PairDistribution
     framed: bool = False
-    """Whether a question stands between BEGIN and END."""
+    """Whether a question is put between BEGIN and END."""
 
     @classmethod
     def of(cls, config: Config) -> Problem:
         types = config.data.data_types
-        task = find_task(config.task.task) if types is None else FromFile(types)
+        task = find_task(config.task.task) if types is None else FileExamples.of(types)
         maximum, base = config.task.maximum, config.task.base
         if not task.has_gcd and config.data.outcomes != "natural":
             raise UserError(f"outcomes must be 'natural' for task '{task.name}': it has no GCD to choose, "
@@ -83,24 +85,31 @@ class Problem:
         return 1 + longest_row(self.task.outputs, self.task.largest_output(self.maximum), self.base)
 
     def draw(self, rng: np.random.Generator, count: int) -> Integers:
+        """`count` questions of the task; a `UserError` if the examples are those of files alone."""
+        if isinstance(self.task, FileExamples):
+            raise UserError(f"task: '{self.task.name}' has no distribution to draw from; its examples are those of "
+                            "train_file and test_file")
         return self.task.draw(rng, count, self.operands, self.pairs, self.maximum)
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
         """The types of a question and of an answer."""
-        if isinstance(self.task, FromFile):
+        if isinstance(self.task, FileExamples):
             return self.task.question, self.task.reply
         return several(self.task.inputs), several(self.task.outputs)
 
     @property
     def knows_answers(self) -> bool:
         """Whether any question has a known answer, not only those of a file."""
-        return not isinstance(self.task, FromFile)
+        return isinstance(self.task, Task)
 
     def answer(self, questions: Integers) -> Integers:
         """The answers: those that the rows of a file carry behind the question, else the task's."""
-        inputs = self.task.inputs
-        return questions[:, inputs:] if questions.shape[1] > inputs else self.task.answer(questions)
+        if questions.shape[1] > self.task.inputs:
+            return questions[:, self.task.inputs:]
+        if isinstance(self.task, FileExamples):
+            raise UserError(f"task: the answers of '{self.task.name}' are only known for the rows of its files")
+        return self.task.answer(questions)
 
     def encode_questions(self, questions: Integers) -> tuple[Integers, Integers]:
         tokens, lengths = encode(questions[:, :self.task.inputs], self.base)
@@ -128,7 +137,7 @@ class Problem:
     @property
     def question_bounds(self) -> tuple[int, int]:
         """The smallest and the largest integer of a question."""
-        if isinstance(self.task, FromFile):
+        if isinstance(self.task, FileExamples):
             return self.task.question.bounds(self.maximum)
         return 1, self.task.largest_input(self.maximum)
 

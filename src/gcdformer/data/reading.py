@@ -26,7 +26,7 @@ from gcdformer.numbers.encoding import Integers
 CHUNK = 1 << 22
 LONGEST_LINE = 1 << 20
 PARQUET_ROWS = 65_536
-KEPT_FILES = 4
+CACHED_FILES = 4
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the size of the file."""
@@ -41,24 +41,24 @@ class FileRows:
 
 
 def read_examples(name: str, problem: Problem, field: str, on_read: Progress = lambda done, total: None) -> FileRows:
-    """The examples of a file for this problem; kept, so that reading it again costs nothing while it does not change."""
+    """The examples of a file for this problem; cached, so that reading it again costs nothing while it does not change."""
     path = Path(name)
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:
         raise UserError(f"{field}: {name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not path.is_file():
         raise UserError(f"{field}: {name} is not a file")
-    key = (path, field, found.st_mtime_ns, found.st_size, found.st_ino)
-    for kept_key, kept_problem, kept in _kept:
-        if kept_key == key and kept_problem is problem:
-            return kept
-    made = read_whole(path, problem, field, on_read)
-    _kept.append((key, problem, made))
-    return made
+    key = (path, field, status.st_mtime_ns, status.st_size, status.st_ino)
+    for cached_key, cached_problem, cached in _cache:
+        if cached_key == key and cached_problem is problem:
+            return cached
+    rows = read_whole(path, problem, field, on_read)
+    _cache.append((key, problem, rows))
+    return rows
 
 
-_kept: deque[tuple[tuple[object, ...], Problem, FileRows]] = deque(maxlen=KEPT_FILES)
+_cache: deque[tuple[tuple[object, ...], Problem, FileRows]] = deque(maxlen=CACHED_FILES)
 
 
 def read_whole(path: Path, problem: Problem, field: str, on_read: Progress) -> FileRows:
@@ -190,14 +190,14 @@ def whole_column(column: Any, name: str, first: int) -> Integers:
 def checked(rows: Integers, problem: Problem, where: str, first: int) -> Integers:
     """The rows if their integers are within bounds and the answers the task's; else the first bad one is named.
 
-    Answers are kept where only the file knows them.
+    Answers stay in the rows where only the file knows them.
     """
     inputs = problem.task.inputs
     questions, answers = rows[:, :inputs], rows[:, inputs:]
     low, high = problem.question_bounds
     require((questions >= low) & (questions <= high), questions, where, first, f"an operand in {low}..{high}")
     if problem.knows_answers:
-        wanted = problem.task.answer(questions)
+        wanted = problem.answer(questions)
         wrong = np.flatnonzero((answers != wanted).any(1))
         if len(wrong):
             row = int(wrong[0])

@@ -27,7 +27,7 @@ DEFAULT_REPEAT_SIZE = 50_000
 
 
 class Stream:
-    """Questions by number. Keeps the last block it made, since batches are smaller than blocks."""
+    """Questions by number. Caches the last block it made, since batches are smaller than blocks."""
 
     def __init__(self, problem: Problem, seed: int, *, budget: int | None = None, repeat_share: float = 0.0,
                  repeat_size: int | None = None, distribution_at: Callable[[int], PairDistribution] | None = None,
@@ -131,7 +131,7 @@ class Stream:
         return np.concatenate(parts)
 
     def _source_block(self, index: int) -> Integers:
-        """A block of the first pass; the last one is kept, since a small budget is one block over and over."""
+        """A block of the first pass; the last one is cached, since a small budget is one block over and over."""
         if self._source is None or self._source[0] != index:
             self._source = (index, self._fresh(Purpose.TRAINING, index))
         return self._source[1]

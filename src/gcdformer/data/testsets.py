@@ -2,7 +2,7 @@
 
 For gcd there are two distributions: `natural`, uniform pairs of 1..M; `stratified`, as many pairs for every GCD k
 in 1..100, uniform on 1..(M div k). Other tasks have one set, drawn like their training examples. A test file replaces
-them: for gcd `natural` is then all its pairs, `stratified` those whose GCD is in 1..100 and occurs often enough to tell.
+them: for gcd `natural` is then all its pairs, `stratified` those whose GCD is in 1..100 and occurs often enough.
 """
 
 from __future__ import annotations
@@ -56,5 +56,5 @@ def file_sets(rows: Integers, problem: Problem) -> dict[str, Integers]:
     often = np.bincount(small, minlength=TESTED_GCDS + 1) >= LEAST_PAIRS
     often[0] = False
     if not often.any():
-        raise UserError(f"test_file: no GCD of 1..{TESTED_GCDS} has {LEAST_PAIRS} pairs in it, so that nothing can be told")
+        raise UserError(f"test_file: no GCD of 1..{TESTED_GCDS} has {LEAST_PAIRS} pairs in it, so that none can be judged")
     return {"natural": rows, "stratified": rows[often[small]]}

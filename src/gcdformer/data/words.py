@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gcdformer.data.kinds import Kind
 from gcdformer.numbers.encoding import Integers, Mask
-from gcdformer.tasks.types import Kind
 
 TAB, NEWLINE, BLANK, COMMA, PLUS, MINUS, ZERO, V = b"\t\n ,+-0V"
 MOST_DIGITS = 18

@@ -1,14 +1,14 @@
 """The figures, by matplotlib: learning curves with events, D over time, true against predicted, and f(k) as a picture.
 
-Each is a function of lines of metrics or tables. Ink is drawn in INK, which the page replaces by its own colour, so that one
-drawing serves light and dark.
+Each is a function of lines of metrics or tables. Figures are drawn in the light colours of colours.css; on a page they take
+the page's own, so that one drawing serves light and dark.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,25 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import ListedColormap
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from gcdformer.display.cells import score_cells
+from gcdformer.display.cells import heat_cells, score_cells
+from gcdformer.display.style import colour, with_names
 from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
 
-Lines = list[dict[str, Any]]
+Lines = Sequence[Mapping[str, Any]]
 
-INK = "#123456"
-SOFT = "#234567"
+INK, SOFT, PAPER = colour("ink"), colour("soft"), colour("card")
 ACROSS = 10
-CORRECT, LEARNING, OTHER = "#d5efdf", "#fbe9b5", "#f1efe8"
-CELL_INK = {CORRECT: "#16794c", LEARNING: "#8a6100", OTHER: "#5b6470"}
-SERIES = ("#2a78c2", "#d9722e", "#2f9e6e", "#a855b5", "#c0392b", "#7a8b1f", "#1f9fb4", "#8a6d4b")
+CELL_COLOURS = {"correct": (colour("correct"), colour("good")), "learning": (colour("learning"), colour("wait")),
+                "hesitating": (colour("cell"), SOFT), "rule": (colour("cell"), SOFT)}
+"""Ground and ink of a cell, by its kind."""
+SERIES = tuple(colour(f"series-{number}") for number in range(1, 9))
 STYLE: Any = {
     "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9, "text.color": INK, "axes.labelcolor": INK,
     "axes.edgecolor": SOFT, "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "grid.color": SOFT,
@@ -44,7 +45,7 @@ STYLE: Any = {
 
 
 def curves(runs: Mapping[str, Lines], events: Timeline | None = None) -> Figure:
-    """Correct GCD, accuracy and loss over the epochs; one colour a run. Events mark the prime powers that were learned.
+    """Correct GCD, accuracy and loss over the epochs; one colour per run. Events mark the prime powers that were learned.
 
     The loss is that of the natural test set, and dotted that of what is trained on: under two-set training they part. Its
     scale is logarithmic, so that late steps show beside the first drop.
@@ -56,12 +57,12 @@ def curves(runs: Mapping[str, Lines], events: Timeline | None = None) -> Figure:
         figure = Figure(figsize=(8.6, 2.3 * len(panels)), layout="constrained")
         axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (key, label) in zip(axes, panels, strict=True):
-            for (name, lines), colour in zip(runs.items(), SERIES * len(runs), strict=False):
+            for (name, lines), shade in zip(runs.items(), SERIES * len(runs), strict=False):
                 marker = "o" if len(lines) < 40 else None
-                axis.plot(*points(lines, key), color=colour, linewidth=1.5, label=name, marker=marker, markersize=2.5,
+                axis.plot(*points(lines, key), color=shade, linewidth=1.5, label=name, marker=marker, markersize=2.5,
                           drawstyle="steps-post" if key == "n_correct" else "default")
                 if key == "test_loss":
-                    axis.plot(*points(lines, "loss"), color=colour, linewidth=1, linestyle=":")
+                    axis.plot(*points(lines, "loss"), color=shade, linewidth=1, linestyle=":")
             axis.set_ylabel(label)
         axes[-1].set_yscale("log")
         axes[-1].yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
@@ -97,24 +98,36 @@ def mark_events(axis: Axes, events: Timeline) -> None:
 def raster(lines: Lines) -> Figure:
     """D over time: a row for each k, a column for each epoch; dark where k is correct, light where it is being learned."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
-        epochs = [line["epoch"] for line in lines]
-        picture = np.zeros((100, len(lines)))
+        kinds = ("power", "correct, a prime power"), ("known", "correct"), ("learning", "being learned")
+        picture = np.zeros((100, len(lines)), dtype=int)
         for column, line in enumerate(lines):
             for k in line.get("being_learned", []):
-                picture[k - 1, column] = 1
+                picture[k - 1, column] = 3
             for k in line["D"]:
-                picture[k - 1, column] = 3 if prime_power(k) else 2
+                picture[k - 1, column] = 1 if prime_power(k) else 2
         figure = Figure(figsize=(8.6, 5.2), layout="constrained")
         axis = figure.subplots()
-        colours = ListedColormap(["#00000000", "#e0b84a", "#8cc4f0", "#2f7fd0"])
-        axis.imshow(picture, aspect="auto", origin="lower", interpolation="nearest", cmap=colours, vmin=0, vmax=3,
-                    extent=(epochs[0] - 0.5, epochs[-1] + 0.5, 0.5, 100.5))
+        first = lines[0]["epoch"] - 0.5
+        for value, (name, label) in enumerate(kinds, 1):
+            bars = [bar(first + start, first + end, k) for k, row in enumerate(picture, 1)
+                    for start, end in spans(row == value)]
+            axis.add_collection(PolyCollection(bars, facecolors=colour(f"history-{name}"), linewidths=0, label=label))
+        axis.set_xlim(first, first + len(lines))
+        axis.set_ylim(0.5, 100.5)
         axis.set_xlabel("epoch")
         axis.set_ylabel("k")
-        for value, label in ((3, "correct, a prime power"), (2, "correct"), (1, "being learned")):
-            axis.plot([], [], "s", color=colours(value), label=label)
         figure.legend(loc="outside upper right", ncols=3, fontsize=8)
         return figure
+
+
+def spans(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where a row of flags is true: the first place of each stretch, and the place behind its last."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def bar(left: float, right: float, k: int) -> list[tuple[float, float]]:
+    return [(left, k - 0.5), (right, k - 0.5), (right, k + 0.5), (left, k + 0.5)]
 
 
 def heat_map(table: PredictionTable) -> Figure:
@@ -122,15 +135,14 @@ def heat_map(table: PredictionTable) -> Figure:
     all that lies outside: larger values and unreadable ones."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         picture = np.zeros((101, 100))
-        for k, p, n in zip(table.gcd, table.prediction, table.count, strict=True):
-            if k <= 100:
-                picture[p - 1 if 1 <= p <= 100 else 100, k - 1] += n
-        picture /= np.maximum(picture.sum(0), 1)
+        for k, predicted, share in heat_cells(table):
+            picture[predicted - 1, k - 1] = share
         figure = Figure(figsize=(6.2, 6.0), layout="constrained")
         axis = figure.subplots()
         shades = np.zeros((*picture.shape, 4))
         diagonal = np.eye(101, 100, dtype=bool)
-        shades[..., :3] = np.where(diagonal[..., None], mpl.colors.to_rgb("#1f8f5f"), mpl.colors.to_rgb("#d9722e"))
+        shades[..., :3] = np.where(diagonal[..., None], mpl.colors.to_rgb(colour("heat-right")),
+                                   mpl.colors.to_rgb(colour("heat-wrong")))
         shades[..., 3] = np.sqrt(picture)
         axis.imshow(shades, origin="lower", interpolation="nearest", extent=(0.5, 100.5, 0.5, 101.5))
         axis.set_xlabel("true GCD k")
@@ -145,7 +157,7 @@ def grid_picture(scores: Scores) -> npt.NDArray[np.uint8]:
     """
     last = max(scores.by_gcd)
     down = -(-last // ACROSS)
-    figure = Figure(figsize=(6.0, 0.55 * down + 0.4), dpi=80, facecolor="white")
+    figure = Figure(figsize=(6.0, 0.55 * down + 0.4), dpi=80, facecolor=PAPER)
     canvas: Any = FigureCanvasAgg(figure)
     axis = figure.add_axes((0.01, 0.01, 0.98, 0.98))
     axis.set_xlim(0, ACROSS)
@@ -156,23 +168,22 @@ def grid_picture(scores: Scores) -> npt.NDArray[np.uint8]:
         if cell.kind == "untested":
             continue
         row, column = divmod(cell.k - 1, ACROSS)
-        colour = {"correct": CORRECT, "learning": LEARNING}.get(cell.kind, OTHER)
-        axis.add_patch(Rectangle((column + 0.03, row + 0.04), 0.94, 0.92, color=colour))
-        axis.text(column + 0.08, row + 0.26, str(cell.k), fontsize=5.5, color=CELL_INK[colour], va="center")
-        axis.text(column + 0.52, row + 0.6, cell.text, fontsize=10 if len(cell.text) < 5 else 6.5, color=CELL_INK[colour],
-                  ha="center", va="center", fontweight="bold" if colour == CORRECT else "normal")
+        ground, ink = CELL_COLOURS[cell.kind]
+        axis.add_patch(Rectangle((column + 0.03, row + 0.04), 0.94, 0.92, color=ground))
+        axis.text(column + 0.08, row + 0.26, str(cell.k), fontsize=5.5, color=ink, va="center")
+        axis.text(column + 0.52, row + 0.6, cell.text, fontsize=10 if len(cell.text) < 5 else 6.5, color=ink,
+                  ha="center", va="center", fontweight="bold" if cell.kind == "correct" else "normal")
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def to_svg(figure: Figure, title: str) -> str:
-    """An inline SVG that takes its ink from the page's colours and says to screen readers what it shows."""
+    """An inline SVG that takes its colours from the page and says to screen readers what it shows."""
     buffer = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    text = text[text.index("<svg"):]
-    text = text.replace(INK, "var(--ink)").replace(SOFT, "var(--soft)")
+    text = with_names(text[text.index("<svg"):])
     text = re.sub(r'(width|height)="[\d.]+pt" ', "", text, count=2)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
@@ -181,9 +192,4 @@ def to_svg(figure: Figure, title: str) -> str:
 def save(figure: Figure, path: Path) -> None:
     """The figure as a file, SVG or PNG by its ending, with dark ink on white."""
     with mpl.rc_context(STYLE):
-        if path.suffix == ".svg":
-            buffer = io.StringIO()
-            figure.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None})
-            path.write_text(buffer.getvalue().replace(INK, "#222222").replace(SOFT, "#666666"), encoding="utf-8")
-        else:
-            figure.savefig(path, dpi=160, facecolor="white")
+        figure.savefig(path, dpi=160, facecolor=PAPER, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
-from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.display.cells import explanation_cells
+from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
     band_mark,
     band_share,
+    describe_config,
     enumeration_text,
     known_limit,
     known_sets,
@@ -129,8 +130,8 @@ def rule_item(says: str, rule: Rule) -> str:
     if mark != "no":
         return f'<li class="{"yes" if mark == "yes" else "wait"}">{escape(says)}</li>'
     details = "; ".join(escape(breach.text) for breach in rule.exceptions)
-    return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} exceptions'
-            f"</summary>{details}</details></li>")
+    return (f'<li class="no">{escape(says)}: {rule.share:.0%} of k<details><summary>{len(rule.exceptions)} '
+            f"exception{'s' if len(rule.exceptions) > 1 else ''}</summary>{details}</details></li>")
 
 
 def known(found: Explanation) -> str:
@@ -189,8 +190,19 @@ def sentence(text: str) -> str:
 
 def framed(body: str) -> str:
     """The piece with its style, which touches nothing else on the page."""
-    style = (files("gcdformer.display") / "notebook.css").read_text(encoding="utf-8")
-    return f'<div class="gcdformer"><style>{style}</style>{body}</div>'
+    return f'<div class="gcdformer"><style>{piece_style()}</style>{body}</div>'
+
+
+def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], found: Explanation | None) -> str:
+    """A run as it is now: what was trained, how far it has come, its curves and, if it was explained, its grid of f(k)."""
+    if not lines:
+        return framed(header(name, describe_config(config), None, []) + "<p>No epoch has been evaluated yet.</p>")
+    last = lines[-1]
+    facts = [] if found else [("accuracy", f"{last['accuracy']:.2f} %")]
+    facts += [("epochs", f"{last['epoch']}"), ("examples", f"{last['examples']:,}"),
+              ("minutes", f"{last['seconds'] / 60:.1f}")]
+    sieve = f'<p class="known">{known(found)}</p>{grid(found)}' if found else ""
+    return framed(header(name, describe_config(config), found, facts) + curves(lines) + sieve)
 
 
 def shown(prediction: int) -> str:
@@ -248,4 +260,5 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
         parts.append(f'<polyline class="{kind}" points="{points}"/>'
                      f'<text x="{x(last) + 6:.0f}" y="{y(ends[name]) + shift:.1f}">{label}</text>')
     title = " and ".join(label for label, _, _ in drawn) + " by epoch"
-    return (f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{"".join(parts)}</svg></figure>')
+    return (f'<figure><svg class="small-curves" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+            f'{"".join(parts)}</svg></figure>')

@@ -20,6 +20,7 @@ from gcdformer.display.words import (
     members,
     rule_mark,
     rule_words,
+    timeline_sentences,
     undecided_text,
     unreadable_text,
 )
@@ -190,11 +191,8 @@ def show_timeline(console: Console, history: Timeline) -> None:
     if left_out:
         console.print(Text(f"  the last {len(shown)} epochs at which D changed; {left_out} before epoch {shown[0].epoch} "
                            "are left out here, --json and --html have all", style="dim"))
-    items = [(step.epoch, step.sentence(), "default") for step in shown]
-    items += [(first, f"epochs {first} to {last}: nothing new", "dim") for first, last in history.stagnation
-              if not left_out or last > shown[0].epoch]
-    for _, text, style in sorted(items):
-        console.print(Text("  " + text, style=style))
+    for _, text, changed in timeline_sentences(history, shown[0].epoch if left_out else 0):
+        console.print(Text("  " + text, style="default" if changed else "dim"))
 
 
 def show_checks(console: Console, checks: list[Check]) -> None:

@@ -1,9 +1,10 @@
-"""What is said of rules, numbers and configurations, for the terminal and the page alike. Plain text, no markup."""
+"""Rules, numbers and configurations in words, for the terminal, pages, the lab and notebooks. Plain text, no markup."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import Literal
 
 from gcdformer.config import TESTED_GCDS, Config
 from gcdformer.explanation.bands import Band
@@ -12,9 +13,12 @@ from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.sieve import components, prime_power, products
 from gcdformer.explanation.statistics import Fidelity
+from gcdformer.explanation.timeline import Timeline
+from gcdformer.tasks import TASKS
 
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
+Mark = Literal["yes", "wait", "no", "none"]
 
 
 def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
@@ -30,7 +34,7 @@ def as_far_as_decided(found: Explanation, name: str) -> str:
     return f", as far as decided ({numbers(found.undecided, SHOWN)} {'are' if len(found.undecided) > 1 else 'is'} not)"
 
 
-def rule_mark(rule: Rule) -> str:
+def rule_mark(rule: Rule) -> Mark:
     """`yes` it holds, `wait` it holds but for k being learned or undecided, `no` it has exceptions, `none` it was not
     judged."""
     if not rule.judged:
@@ -129,8 +133,9 @@ def exact_percent(share: Fidelity) -> str:
     return f"{min(100 * share.value, 99.9999) if share.agree < share.n else 100:.4f}"
 
 
-def band_mark(band: Band) -> str:
-    return {True: "yes", False: "no", None: "wait"}[band.holds]
+def band_mark(band: Band) -> Mark:
+    """`yes` the rules hold there, `no` they do not, `wait` that is undecided."""
+    return "wait" if band.holds is None else "yes" if band.holds else "no"
 
 
 def band_share(band: Band) -> str:
@@ -142,19 +147,47 @@ def band_share(band: Band) -> str:
 
 def describe_config(config: Config) -> str:
     """What is trained, in a line."""
-    task = config.task
-    return (f"{task.task} in base {task.base}, integers up to {task.maximum:,}; {config.examples_in_words}; "
-            f"{model_size(config)} layers, {config.model.decoder_dim} dimensions; seed {config.training.seed}")
+    return (f"{describe_task(config)}, integers up to {config.task.maximum:,}; {examples_in_words(config)}; "
+            f"{describe_model(config)}; seed {config.training.seed}")
 
 
 def headline(config: Config) -> str:
     """The same for a narrow place."""
-    return (f"{config.task.task} in base {config.task.base}: {config.examples_in_words}; {model_size(config)}, "
-            f"d={config.model.decoder_dim}, seed {config.training.seed}")
+    return (f"{describe_task(config)}: {examples_in_words(config)}; {short_model(config)}, "
+            f"seed {config.training.seed}")
 
 
-def model_size(config: Config) -> str:
-    return f"{config.model.family} {config.model.encoder_layers}+{config.model.decoder_layers}"
+def describe_model(config: Config) -> str:
+    """Family, layers and width: `transformer, 4+4 layers, 512 dimensions`."""
+    model = config.model
+    one_depth = model.family != "transformer" and model.encoder_layers == model.decoder_layers
+    layers = model.decoder_layers if one_depth else f"{model.encoder_layers}+{model.decoder_layers}"
+    return f"{model.family}, {layers} layers, {model.hidden_dim or model.decoder_dim} dimensions"
+
+
+def short_model(config: Config) -> str:
+    """`transformer 4+4, d = 512`."""
+    model = config.model
+    return f"{model.family} {model.encoder_layers}+{model.decoder_layers}, d = {model.decoder_dim}"
+
+
+def describe_task(config: Config) -> str:
+    """`gcd in base 30`; of a task in a file of one's own, the name without the path."""
+    return f"{config.task.task.rpartition(':')[2]} in base {config.task.base}"
+
+
+def examples_in_words(config: Config) -> str:
+    """Where the training examples come from: a file, or the distributions that they are drawn from."""
+    if config.data.train_file is not None:
+        return f"from {config.data.train_file}"
+    outcomes = f", {config.data.outcomes_in_words} outcomes" if has_outcomes(config) else ""
+    return f"{config.data.operands} operands{outcomes}"
+
+
+def has_outcomes(config: Config) -> bool:
+    """Whether an outcome distribution has a meaning. The code of a task is not run for it: one that draws GCD has it."""
+    name = config.task.task
+    return config.data.outcomes != "natural" or name in TASKS and TASKS[name].has_gcd
 
 
 def clock(seconds: float) -> str:
@@ -163,3 +196,11 @@ def clock(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
     return f"{whole // 60}:{whole % 60:02d}"
+
+
+def timeline_sentences(history: Timeline, since: int = 0) -> list[tuple[int, str, bool]]:
+    """(epoch, sentence, whether D changed) for the steps from an epoch on and the periods between them without change."""
+    changes = [(step.epoch, step.sentence(), True) for step in history.steps if step.epoch >= since]
+    periods = [(first, f"epochs {first} to {last}: nothing new", False)
+               for first, last in history.stagnation if last > since]
+    return sorted(changes + periods)

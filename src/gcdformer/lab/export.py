@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
 from gcdformer.lab.catalogue import Catalogue
+from gcdformer.lab.schema import About, RunDetails
+from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.version import __version__
 
@@ -26,14 +29,16 @@ def export_run(root: Path, target: Path) -> Path:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"export: {target} is there already and not an empty folder")
     entry = entries[0]
-    run = run_view(catalogue, entry) | {"checkpoints": [], "live": False}
+    run: RunDetails = {**run_view(catalogue, entry), "checkpoints": [], "live": False}
     if not run["columns"]["epoch"]:
         raise UserError(f"{entry.path}: no epoch has been evaluated yet, so there is nothing to export")
     shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns("index.html"))
+    shutil.copy(COLOURS, target / "static")
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     (target / "index.html").write_text(page.replace('data-source="server"', 'data-source="files"'), encoding="utf-8")
-    write(target / "data" / "about.json", {"version": __version__, "training": False, "asking": False, "folder": entry.name})
-    write(target / "data" / "runs.json", {"runs": [catalogue.summary(entry) | {"live": False}]})
+    about: About = {"version": __version__, "training": False, "asking": False, "folder": entry.name}
+    write(target / "data" / "about.json", about)
+    write(target / "data" / "runs.json", {"runs": [Summaries(catalogue).of(entry, live=False)]})
     write(target / "data" / "run.json", run)
     if run["has_gcd"]:
         for epoch in run["columns"]["epoch"]:
@@ -41,6 +46,6 @@ def export_run(root: Path, target: Path) -> Path:
     return target / "index.html"
 
 
-def write(path: Path, value: dict[str, Any]) -> None:
+def write(path: Path, value: Mapping[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, allow_nan=False, separators=(",", ":")), encoding="utf-8")

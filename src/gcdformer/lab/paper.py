@@ -5,61 +5,54 @@ Read from the ledger, made once and then cached. Knows no run folder of the user
 
 from __future__ import annotations
 
-from typing import Any
-
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.lab.cache import Once
-from gcdformer.paper.claims import claim_verdicts
-from gcdformer.paper.compare import count_tables, reproduction_tables
-from gcdformer.paper.ledger import ledger_entries
-from gcdformer.paper.page import evidence_lines, text
+from gcdformer.paper.claims import Verdict, claim_verdicts
+from gcdformer.paper.comparison import ComparedCell, ComparedTable, CurveRun, compare_tables, count_tables
+from gcdformer.paper.ledger import ledger_entries, measured_as
+from gcdformer.paper.page import evidence_lines, value_text
+from gcdformer.paper.table import Json
+from gcdformer.paper.text import plain
 
-COLUMNS = ("epoch", "examples", "loss", "accuracy", "n_correct")
-"""What is drawn of a learning curve."""
 
-
-def make_page() -> dict[str, Any]:
+def make_page() -> Json:
     """Claims and tables: a second or two of work."""
     entries = ledger_entries()
-    counted = count_tables(entries)["tables"]
-    names = [table["name"] for table in counted if table["measured"] > table["computed"] or table["curves"]]
-    return {"claims": [claim_view(claim) for claim in claim_verdicts(entries)],
-            "tables": [table_view(table) for table in reproduction_tables(entries, names=names)]}
+    names = [counts.table.name for counts in count_tables(entries).tables if counts.has_measurements]
+    return {"claims": [claim_view(verdict) for verdict in claim_verdicts(entries)],
+            "tables": [table_view(table) for table in compare_tables(entries, names=names)]}
 
 
-def claim_view(claim: dict[str, Any]) -> dict[str, Any]:
+def claim_view(verdict: Verdict) -> Json:
     """A claim, its verdict, and a line for each piece of evidence."""
-    lines = [line.removeprefix("- ").replace("`", "") for line in evidence_lines(claim)]
-    return {key: claim[key] for key in ("name", "statement", "verdict", "unit", "rule")} | {
-        "count": claim["told"], "evidence": lines}
+    claim = verdict.claim
+    return {"name": claim.name, "statement": claim.statement, "verdict": verdict.status, "unit": claim.unit,
+            "rule": claim.rule, "count": verdict.summary, "evidence": [plain(line) for line in evidence_lines(verdict)]}
 
 
-def table_view(table: dict[str, Any]) -> dict[str, Any]:
+def table_view(table: ComparedTable) -> Json:
     """A table or figure with the cells that have our value, and the curves that were measured for it."""
-    return {**table,
-            "cells": [cell_row(cell) for cell in table["cells"] if cell["ours"] is not None],
-            "curves": [curve_view(curve) for curve in table["curves"]]}
+    return table.to_json() | {"cells": [cell_row(cell) for cell in table.cells if cell.ours is not None],
+                              "curves": [curve_view(curve) for curve in table.curves]}
 
 
-def cell_row(cell: dict[str, Any]) -> dict[str, Any]:
+def cell_row(cell: ComparedCell) -> Json:
     """A cell as a row of the page."""
-    why = [f"measured as {cell['measured_as']}"] if cell["measured_as"] else []
-    why += [f"{cell['why']['reason']}: {cell['why']['text']}"] if cell["why"] else []
-    return {"row": cell["row"], "column": cell["column"], "published": text(cell["published"]), "ours": text(cell["ours"]),
-            "difference": cell["difference"], "minutes": cell["minutes"], "seeds": len(cell["seeds"]) or None,
+    why = [f"measured as {cell.measured_as}"] if cell.measured_as else []
+    why += [f"{cell.why.reason}: {cell.why.text}"] if cell.why else []
+    return {"row": cell.row, "column": cell.column, "published": value_text(cell.published), "ours": value_text(cell.ours),
+            "difference": cell.difference, "minutes": cell.minutes, "seeds": len(cell.seeds) or None,
             "why": "; ".join(why) or None}
 
 
-def curve_view(curve: dict[str, Any]) -> dict[str, Any]:
+def curve_view(run: CurveRun) -> Json:
     """A learning curve, and after how many examples each prime power was first correct."""
-    columns = {name: curve["curve"].get(name, []) for name in COLUMNS}
-    examples = dict(zip(columns["epoch"], columns["examples"], strict=True))
-    learned: dict[str, int] = {}
-    for epoch, entered, _ in curve["events"]:
-        for k in entered:
-            if prime_power(k):
-                learned.setdefault(str(k), examples[epoch])
-    return {"run": curve["run"], "seed": curve["seed"], "measured_as": curve["measured_as"], "columns": columns,
+    entry, learned = run.entry, dict[str, int]()
+    for event in entry.events:
+        for k in filter(prime_power, event.entered):
+            learned.setdefault(str(k), entry.examples_at(event.epoch))
+    columns = {name: entry.curve.get(name, []) for name in ("epoch", "examples", "loss", "accuracy", "n_correct")}
+    return {"run": entry.name, "seed": entry.seed, "measured_as": measured_as(entry), "columns": columns,
             "prime_powers": learned}
 
 

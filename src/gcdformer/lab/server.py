@@ -1,15 +1,21 @@
-"""The lab's web server: the page, and the JSON API under /api/ that it and notebooks use. Described at /api/openapi.json."""
+"""The lab's web server: the page, and the JSON API under /api/ that it and notebooks use. Described at /api/openapi.json.
+
+Only endpoints: what they send is made by summaries.py, views.py, ask.py, paper.py and trainings.py.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import BackgroundTasks, FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
@@ -19,33 +25,26 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from gcdformer.config import LARGEST_INTEGER
+from gcdformer.display.style import COLOURS
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.lab.answers import (
-    About,
-    Asked,
-    EpochDetails,
-    Paper,
-    Problem,
-    RunDetails,
-    Runs,
-    StartedTraining,
-    Surprise,
-    TrainingList,
-)
-from gcdformer.lab.asking import Asker
-from gcdformer.lab.cache import Cache
-from gcdformer.lab.catalogue import Catalogue, UnknownRun, stamp
-from gcdformer.lab.guard import Guard
-from gcdformer.lab.liveness import held_locks, is_live
+from gcdformer.lab.ask import Asked, Asker, Surprise
+from gcdformer.lab.cache import Cache, stamp
+from gcdformer.lab.catalogue import Catalogue, UnknownRun
+from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
-from gcdformer.lab.trainings import CORES, Busy, TrainingOrder, Trainings, UnknownTraining
+from gcdformer.lab.paper_types import Paper
+from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs, RunView
+from gcdformer.lab.summaries import Summaries, held_locks, is_live
+from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
 
 STATIC = Path(__file__).parent / "static"
-KEPT_EPOCHS = 256
-KEPT_RUNS = 32
+CACHED_EPOCHS = 256
+CACHED_RUNS = 32
+OPEN_BROWSER_AFTER = 0.3
+"""Seconds after which the server answers."""
 WARM_UP_AFTER = 1.0
 """Seconds after the first view at which what would make a person wait is made in the background: torch and the model most
 likely to be asked are loaded, the paper is compared with the ledger."""
@@ -62,10 +61,10 @@ Weights = Annotated[int | None, Query(description="an epoch with weights; the ne
 def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = False) -> FastAPI:
     """The application for the runs below `root`."""
     catalogue = Catalogue(root)
-    asker = Asker(catalogue)
+    summaries, asker = Summaries(catalogue), Asker(catalogue)
     trainings = Trainings(root) if allow_training else None
-    epochs: Cache[dict[str, Any]] = Cache(KEPT_EPOCHS)
-    views: Cache[dict[str, Any]] = Cache(KEPT_RUNS)
+    epochs: Cache[EpochDetails] = Cache(CACHED_EPOCHS)
+    views: Cache[RunView] = Cache(CACHED_RUNS)
 
     def make_ready(run: str) -> None:
         asker.warm_up(run)
@@ -88,17 +87,17 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     app.add_middleware(Guard, host=host)
 
     @app.get("/api/about", response_model=About, summary="Version, and what this server allows")
-    def about() -> dict[str, Any]:
+    def about() -> About:
         return {"version": __version__, "training": trainings is not None, "asking": True, "cores": CORES,
                 "folder": str(root)}
 
     @app.get("/api/runs", response_model=Runs,
              summary="All runs: what each is, its last evaluation, a small curve, whether it is being trained")
     def runs(request: Request, after: BackgroundTasks) -> Response:
-        found = catalogue.summaries()
-        if found:
-            after.add_task(ready.after_view, max(found, key=lambda one: one["changed"])["id"])
-        return tagged(request, {"runs": found})
+        listed = summaries.all()
+        if listed:
+            after.add_task(ready.after_view, max(listed, key=lambda summary: summary["changed"])["id"])
+        return tagged(request, {"runs": listed})
 
     @app.get("/api/runs/{run}", response_model=RunDetails,
              summary="A run: every evaluation in short, D by epoch, the timeline, epochs with weights")
@@ -106,26 +105,25 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
         entry = catalogue.find(run)
         after.add_task(ready.after_view, entry.id)
         live = is_live(entry.path, held_locks())
-        mark = tuple(stamp(entry.path / name) for name in ("config.toml", "metrics.jsonl", "checkpoints"))
-        made = views.get((entry.path, mark), lambda: run_view(catalogue, entry))
-        return tagged(request, made | {"live": live})
+        stamps = tuple(stamp(entry.path / name) for name in ("config.toml", "metrics.jsonl", "checkpoints"))
+        view = views.get((entry.path, stamps), lambda: run_view(catalogue, entry))
+        return tagged(request, {**view, "live": live})
 
     @app.get("/api/runs/{run}/epochs/{epoch}", response_model=EpochDetails,
              summary="An epoch: f(k), the heat map, the rules with every exception")
     def epoch(request: Request, run: RunId, epoch: Epoch) -> Response:
         entry = catalogue.find(run)
-        mark = stamp(RunFolder(entry.path).predictions_path(epoch))
-        made = epochs.get((entry.path, epoch, mark), lambda: epoch_view(catalogue, entry, epoch))
-        return tagged(request, made)
+        key = entry.path, epoch, stamp(RunFolder(entry.path).predictions_path(epoch))
+        return tagged(request, epochs.get(key, lambda: epoch_view(catalogue, entry, epoch)))
 
     @app.get("/api/runs/{run}/ask", response_model=Asked,
              summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
-    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None) -> dict[str, Any]:
+    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None) -> Asked:
         return asker.ask(catalogue.find(run), a, b, epoch)
 
     @app.get("/api/runs/{run}/surprise", response_model=Surprise,
              summary="A pair on which the model disagrees with its own rules, if one is known")
-    def surprise(run: RunId, epoch: Weights = None) -> dict[str, Any]:
+    def surprise(run: RunId, epoch: Weights = None) -> Surprise:
         return asker.surprise(catalogue.find(run), epoch)
 
     @app.get("/api/paper", response_model=Paper,
@@ -139,8 +137,31 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     def page() -> FileResponse:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
+    @app.get("/static/colours.css", include_in_schema=False)
+    def colours() -> FileResponse:
+        return FileResponse(COLOURS)
+
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def serve(root: Path, *, host: str, port: int | None, open_browser: bool, allow_training: bool) -> None:
+    """Serve until Ctrl-C or SIGTERM. The socket is bound before its address is printed."""
+    app = create_app(root, host=host, allow_training=allow_training)
+    with listen(host, port) as listener:
+        url = f"http://{url_host(host)}:{listener.getsockname()[1]}/"
+        where = "" if is_loopback(host) else f"listening on {host}; "
+        print(f"lab  {url}   ({where}Ctrl-C to close)", flush=True)
+        if not Catalogue(root).has_runs():
+            print(f"no runs in {root} yet: showing the bundled examples", flush=True)
+        if not is_loopback(host):
+            more = ", ask their models and start trainings" if allow_training else " and ask their models"
+            print(f"caution: anyone on the network can read these runs{more}", file=sys.stderr, flush=True)
+        if open_browser:
+            threading.Timer(OPEN_BROWSER_AFTER, webbrowser.open, [url]).start()
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False,
+                                               timeout_graceful_shutdown=3))
+        server.run(sockets=[listener])
 
 
 class WarmUp:
@@ -175,17 +196,17 @@ def add_training(app: FastAPI, trainings: Trainings | None) -> None:
         return trainings
 
     @app.get("/api/trainings", response_model=TrainingList, summary="Trainings started from this page, newest first")
-    def listed() -> dict[str, Any]:
-        return {"trainings": allowed().list()}
+    def listed() -> TrainingList:
+        return {"trainings": allowed().reports()}
 
     @app.post("/api/trainings", response_model=StartedTraining, status_code=201,
               summary="Start a training, an ordinary run folder")
-    def start(order: TrainingOrder) -> dict[str, Any]:
+    def start(order: TrainingOrder) -> StartedTraining:
         return allowed().start(order)
 
     @app.delete("/api/trainings/{run}", response_model=StartedTraining,
                 summary="Stop a training; it saves and can be resumed")
-    def stop(run: RunId) -> dict[str, Any]:
+    def stop(run: RunId) -> StartedTraining:
         return allowed().stop(run)
 
 
@@ -210,7 +231,7 @@ def add_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
 
 
-def tagged(request: Request, value: dict[str, Any]) -> Response:
+def tagged(request: Request, value: Mapping[str, object]) -> Response:
     """JSON with an ETag, so that asking again costs nothing while nothing has changed."""
     body = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'

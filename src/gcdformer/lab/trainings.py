@@ -9,17 +9,18 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from gcdformer.config import LARGEST_BASE, OperandDistribution, OutcomeDistribution, Section
 from gcdformer.errors import UserError
+from gcdformer.lab.schema import doc
 from gcdformer.presets import demo
 from gcdformer.training.signals import EXIT_INTERRUPTED
 
 LONGEST_MINUTES = 60
-AT_ONCE = 1
 CORES = os.cpu_count() or 1
 GRACE_SECONDS = 30
 
@@ -36,20 +37,46 @@ class TrainingOrder(Section):
     threads: int = Field(CORES, ge=1, le=1024, description="CPU threads", strict=True)
 
 
+class StartedTraining(TypedDict):
+    """A training started here: what was ordered, and its status."""
+
+    base: int
+    operands: OperandDistribution
+    outcomes: OutcomeDistribution
+    minutes: float
+    epoch_size: int
+    test_size: int
+    threads: int
+    id: str
+    running: bool
+    exit_code: int | None
+    stopped: Annotated[bool, doc("stopped from here, and saved")]
+    error: str | None
+
+
+class TrainingList(TypedDict):
+    trainings: list[StartedTraining]
+
+
 @dataclass
 class Training:
-    """One training that was started here."""
+    """A training and its process."""
 
     id: str
-    path: Path
     order: TrainingOrder
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
 
-    def to_json(self) -> dict[str, Any]:
-        code = self.process.poll()
-        return {"id": self.id, "running": code is None, "exit_code": code, "stopped": code == EXIT_INTERRUPTED,
-                "error": None if code in (None, 0, EXIT_INTERRUPTED) else self.last_error(), **self.order.model_dump()}
+    def report(self) -> StartedTraining:
+        order, code = self.order, self.process.poll()
+        return {"base": order.base, "operands": order.operands, "outcomes": order.outcomes, "minutes": order.minutes,
+                "epoch_size": order.epoch_size, "test_size": order.test_size, "threads": order.threads, "id": self.id,
+                "running": code is None, "exit_code": code, "stopped": code == EXIT_INTERRUPTED,
+                "error": None if code in (None, 0, EXIT_INTERRUPTED) else self.last_error()}
+
+    def terminate(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
 
     def last_error(self) -> str:
         """The last line that the process wrote to its standard error."""
@@ -64,59 +91,58 @@ class Trainings:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._lock = threading.Lock()
-        self._found: dict[str, Training] = {}
+        self._trainings: dict[str, Training] = {}
 
-    def start(self, order: TrainingOrder) -> dict[str, Any]:
+    def start(self, order: TrainingOrder) -> StartedTraining:
         if order.outcomes == "power":
             raise UserError("outcomes: 'power' needs an exponent and is for the command line")
         demo().derive(base=order.base, operands=order.operands, outcomes=order.outcomes)
         with self._lock:
-            if sum(one.process.poll() is None for one in self._found.values()) >= AT_ONCE:
+            if any(training.process.poll() is None for training in self._trainings.values()):
                 raise Busy("training: one is running already; stop it first")
             path = self.fresh_folder(f"lab-base-{order.base}")
             errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the training
             process = subprocess.Popen(command(order, path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=errors)
-            made = Training(path.name, path, order, process, errors)
-            self._found[made.id] = made
-            return made.to_json()
+            training = Training(path.name, order, process, errors)
+            self._trainings[training.id] = training
+            return training.report()
 
     def fresh_folder(self, name: str) -> Path:
         number = 1
-        while (path := self.root / (name if number == 1 else f"{name}-{number}")).exists() or path.name in self._found:
+        while (path := self.root / (name if number == 1 else f"{name}-{number}")).exists() or path.name in self._trainings:
             number += 1
         return path
 
-    def list(self) -> list[dict[str, Any]]:
+    def reports(self) -> list[StartedTraining]:
+        """Newest first."""
         with self._lock:
-            return [one.to_json() for one in reversed(self._found.values())]
+            return [training.report() for training in reversed(self._trainings.values())]
 
-    def stop(self, key: str) -> dict[str, Any]:
+    def stop(self, key: str) -> StartedTraining:
         with self._lock:
-            found = self._found.get(key)
-            if found is None:
+            training = self._trainings.get(key)
+            if training is None:
                 raise UnknownTraining(f"training: none called '{key[:100]}' was started here")
-            if found.process.poll() is None:
-                found.process.terminate()
-            return found.to_json()
+            training.terminate()
+            return training.report()
 
     def close(self) -> None:
         """Stop what is running; it saves itself. What does not end in time is killed."""
         with self._lock:
-            for one in self._found.values():
-                if one.process.poll() is None:
-                    one.process.terminate()
-            for one in self._found.values():
+            for training in self._trainings.values():
+                training.terminate()
+            for training in self._trainings.values():
                 try:
-                    one.process.wait(GRACE_SECONDS)
+                    training.process.wait(GRACE_SECONDS)
                 except subprocess.TimeoutExpired:
-                    one.process.kill()
-                    one.process.wait()
-                one.errors.close()
+                    training.process.kill()
+                    training.process.wait()
+                training.errors.close()
 
 
 class Busy(UserError):
-    """Only so many trainings at once."""
+    """One training at a time."""
 
 
 class UnknownTraining(UserError):
@@ -124,6 +150,7 @@ class UnknownTraining(UserError):
 
 
 def command(order: TrainingOrder, path: Path) -> list[str]:
+    """The command line that trains as ordered."""
     return [sys.executable, "-m", "gcdformer", "train", "demo", "--quiet", "--out", str(path), "--base", str(order.base),
             "--operands", order.operands, "--outcomes", order.outcomes, "--max-minutes", str(order.minutes),
             "--epoch-size", str(order.epoch_size), "--test-size", str(order.test_size),

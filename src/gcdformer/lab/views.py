@@ -1,53 +1,60 @@
-"""What the page shows of a run and of one of its epochs, as JSON. Read from the run's files; no model is needed."""
+"""What the page shows of a run and of one of its epochs. Read from the run's files; no model is needed."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from gcdformer.config import TESTED_GCDS
-from gcdformer.display.cells import cell_kind
+from gcdformer.display.cells import explanation_cells, heat_cells
 from gcdformer.display.words import known_sets, rule_mark, rule_words
 from gcdformer.errors import UserError
 from gcdformer.evaluation.table import PredictionTable
-from gcdformer.explanation import Explanation, explain_tables
-from gcdformer.explanation.rules import mode, readable
+from gcdformer.explanation import Explanation
+from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.lab.catalogue import Catalogue, Entry, describe
-from gcdformer.lab.damage import reading
+from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
+from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
-from gcdformer.runs.checkpoint_names import checkpoint_steps
-from gcdformer.runs.explain import tested_maximum
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
+from gcdformer.tasks.registry import TASKS
 
-COLUMNS = ("epoch", "examples", "seconds", "loss", "test_loss", "accuracy", "stratified_accuracy", "n_correct", "throughput")
 SHOWN_VALUES = 6
 """Predicted values listed for a k, most frequent first."""
+SHOWN_PAIRS = 30
+"""Pairs listed on which the model and its rules differ."""
 
 
-def run_view(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
+def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
     """A run: what it is, every evaluation in short, when each prime power was learned, which epochs have weights."""
-    folder = RunFolder(entry.path)
     with reading(entry.path):
         config = catalogue.config(entry)
-        lines = folder.metrics()
-        has_gcd = config.task.task == "gcd"
-        best = best_line(lines)
-        made: dict[str, Any] = {
-            "id": entry.id, "name": entry.name, "example": entry.is_example, **describe(config),
-            "has_gcd": has_gcd, "threshold": config.evaluation.threshold,
+        lines = RunFolder(entry.path).metrics()
+        best, with_gcd = best_line(lines), has_gcd(config, lines)
+        view: RunView = {
+            "id": entry.id, "name": entry.name, "example": entry.is_example,
+            **describe(config, with_gcd),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
+            "has_gcd": with_gcd, "threshold": config.evaluation.threshold,
             "test_size": config.evaluation.test_size, "best_epoch": best["epoch"] if best else None,
-            "columns": {name: [line.get(name) for line in lines] for name in COLUMNS},
+            "columns": columns_of(lines),
             "checkpoints": epochs_with_weights(entry, config.training.steps_per_epoch, len(lines)),
             "base_primes": sorted(prime_factors(config.task.base)),
             "repeat": repeat_command(config, entry.path.name), "config": config.to_toml(),
         }
-        if has_gcd:
-            history = timeline(lines)
-            made |= {"D": [line["D"] for line in lines], "nearly": [line.get("being_learned", []) for line in lines],
-                     "timeline": timeline_view(history)}
-    return made
+        if with_gcd:
+            view["D"] = [line["D"] for line in lines]
+            view["nearly"] = [line.get("being_learned", []) for line in lines]
+            view["timeline"] = timeline_view(timeline(lines))
+    return view
+
+
+def columns_of(lines: Lines) -> Columns:
+    return {"epoch": [line["epoch"] for line in lines], "examples": [line["examples"] for line in lines],
+            "seconds": [line["seconds"] for line in lines], "loss": [line["loss"] for line in lines],
+            "test_loss": [line.get("test_loss") for line in lines], "accuracy": [line["accuracy"] for line in lines],
+            "stratified_accuracy": [line.get("stratified_accuracy") for line in lines],
+            "n_correct": [line.get("n_correct") for line in lines], "throughput": [line["throughput"] for line in lines]}
 
 
 def epochs_with_weights(entry: Entry, per_epoch: int, evaluated: int) -> list[int]:
@@ -56,88 +63,89 @@ def epochs_with_weights(entry: Entry, per_epoch: int, evaluated: int) -> list[in
     return [step // per_epoch for step in steps if step and step % per_epoch == 0 and step // per_epoch <= evaluated]
 
 
-def timeline_view(history: Timeline) -> dict[str, Any]:
-    return {"steps": [step.to_json() for step in history.steps],
+def timeline_view(history: Timeline) -> TimelineOfD:
+    return {"steps": [{"epoch": step.epoch, "entered": step.entered, "left": step.left,
+                       "causes": {str(q): brought for q, brought in step.causes.items()}, "text": step.sentence()}
+                      for step in history.steps],
             "prime_powers": {str(q): epoch for q, epoch in history.prime_powers.items()},
-            "stagnation": [list(period) for period in history.stagnation]}
+            "stagnation": list(history.stagnation)}
+
+
+def require_gcd(catalogue: Catalogue, entry: Entry, refusal: str) -> None:
+    """Refuse a run whose task has no GCD; `refusal` names the task where it says {task}."""
+    with reading(entry.path):
+        config = catalogue.config(entry)
+        lines = [] if config.task.task in TASKS else sample_lines(RunFolder(entry.path).metrics_path)
+        if not has_gcd(config, lines):
+            raise UserError(refusal.format(task=config.task.task))
 
 
 def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[str, PredictionTable], Explanation]:
-    """The tables of an epoch and what they tell."""
+    """The tables of an epoch and their explanation."""
+    require_gcd(catalogue, entry, "epoch: a run of task '{task}' has no prediction tables")
     with reading(entry.path):
-        config = catalogue.config(entry)
-        if config.task.task != "gcd":
-            raise UserError(f"epoch: a run of task '{config.task.task}' has no prediction tables")
         tables = RunFolder(entry.path).read_predictions(epoch)
-        return tables, explain_tables(tables, base=config.task.base, maximum=tested_maximum(config),
-                                      threshold=config.evaluation.threshold)
+        return tables, explain_evaluation(catalogue.config(entry), tables)
 
 
-def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> dict[str, Any]:
+def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
     """One epoch: f(k) for every k with the values it hesitates between, the heat map's cells, the rules, the certificate."""
-    tables, found = explain_epoch(catalogue, entry, epoch)
+    tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
-        sets = known_sets(found)
+        sets = known_sets(explanation)
         return {
-            "epoch": epoch, "form": found.form.letter, "form_says": found.form.title, "why": found.why,
-            "certified": found.certified, "verdict": found.verdict, "D": found.correct,
-            "being_learned": found.being_learned, "grokked": found.grokked,
-            **found.classes_to_json(),
+            "epoch": epoch, "form": explanation.form.letter, "form_says": explanation.form.title, "why": explanation.why,
+            "certified": explanation.certified, "verdict": explanation.verdict, "D": explanation.correct,
+            "being_learned": explanation.being_learned, "grokked": explanation.grokked,
+            "E": explanation.labels if explanation.form.has_classes else None,
+            "classes": class_views(explanation) if explanation.form.has_classes else None,
             "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
-            "prime_powers": prime_power_view(found),
-            "f": k_views(found),
+            "prime_powers": prime_power_view(explanation),
+            "f": k_views(explanation),
             "cells": heat_cells(tables["stratified"]),
             "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
                        "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
-                      for says, rule in rule_words(found)],
-            "fidelity": {name: one.to_json() for name, one in found.fidelity.items()},
-            "accuracy": {"measured": found.measured_accuracy, "predicted": found.predicted_accuracy},
-            "counterexamples": [example.to_json() for example in found.counterexamples[:30]],
+                      for says, rule in rule_words(explanation)],
+            "fidelity": {name: {"value": fidelity.value, "low": fidelity.interval[0], "high": fidelity.interval[1],
+                                "n": fidelity.n} for name, fidelity in explanation.fidelity.items()},
+            "accuracy": {"measured": explanation.measured_accuracy, "predicted": explanation.predicted_accuracy},
+            "counterexamples": [{"a": pair.a, "b": pair.b, "gcd": pair.gcd, "prediction": pair.prediction,
+                                 "rule": pair.rule, "set": pair.set} for pair in explanation.counterexamples[:SHOWN_PAIRS]],
             "examples": example_pairs(tables["stratified"]),
         }
 
 
-def k_views(found: Explanation) -> list[dict[str, Any]]:
+def class_views(explanation: Explanation) -> list[ClassOfK]:
+    return [{"label": group.label, "members": list(group.members), "prediction": readable(group.prediction),
+             "share": group.shares[group.prediction], "values": group.values, "entropy": group.entropy}
+            for group in explanation.classes]
+
+
+def k_views(explanation: Explanation) -> list[OneK]:
     """For every k tested what the model does with its pairs, and what that is called."""
-    broken, learning, correct = found.broken, set(found.being_learned), set(found.correct)
-    made = []
-    for k, shares in found.shares.items():
-        kind = cell_kind(k, correct=correct, learning=learning, broken=broken)
-        made.append({"k": k, "kind": kind, "prediction": readable(mode(shares)), "share": shares[mode(shares)],
-                     "rule": readable(found.model.answer(k)), "label": found.model.label(k), "factors": components(k),
-                     "values": [[readable(value), share] for value, share in list(shares.items())[:SHOWN_VALUES]]})
+    made: list[OneK] = []
+    for cell in explanation_cells(explanation):
+        if cell.kind != "untested":
+            k, model, shares = cell.k, explanation.model, list(explanation.shares[cell.k].items())
+            made.append({"k": k, "kind": cell.kind, "prediction": cell.prediction, "share": shares[0][1],
+                         "rule": readable(model.answer(k)), "label": model.label(k), "factors": components(k),
+                         "values": [(readable(value), share) for value, share in shares[:SHOWN_VALUES]]})
     return made
 
 
-def prime_power_view(found: Explanation) -> list[dict[str, Any]]:
+def prime_power_view(explanation: Explanation) -> list[PrimeRow]:
     """Every prime power tested, a row for each prime, with the share of its pairs predicted right."""
-    rows: dict[int, list[dict[str, Any]]] = {}
-    for q in found.shares:
-        power = prime_power(q)
-        if power:
+    rows: dict[int, list[PrimePower]] = {}
+    for cell in explanation_cells(explanation):
+        power = prime_power(cell.k)
+        if power and cell.kind != "untested":
             rows.setdefault(power[0], []).append({
-                "value": q, "right": found.shares[q].get(q, 0.0),
-                "state": "correct" if q in found.correct else "learning" if q in found.being_learned else "unknown"})
-    return [{"prime": p, "divides_base": found.base % p == 0, "powers": powers} for p, powers in sorted(rows.items())]
+                "value": cell.k, "right": explanation.shares[cell.k].get(cell.k, 0.0),
+                "state": cell.kind if cell.kind in ("correct", "learning") else "unknown"})
+    return [{"prime": p, "divides_base": explanation.base % p == 0, "powers": powers} for p, powers in sorted(rows.items())]
 
 
-def heat_cells(table: PredictionTable) -> list[list[float]]:
-    """[true k, predicted, share] for k up to 100; predictions above 100 and unreadable ones are counted as 101."""
-    counts: dict[tuple[int, int], int] = {}
-    totals: dict[int, int] = {}
-    for k, value, count in zip(table.gcd.tolist(), table.prediction.tolist(), table.count.tolist(), strict=True):
-        if k <= TESTED_GCDS:
-            place = value if 1 <= value <= TESTED_GCDS else TESTED_GCDS + 1
-            counts[k, place] = counts.get((k, place), 0) + count
-            totals[k] = totals.get(k, 0) + count
-    return [[k, value, round(count / totals[k], 4)] for (k, value), count in sorted(counts.items())]
-
-
-def example_pairs(table: PredictionTable) -> dict[str, list[int]]:
-    """A pair for each k, one that got the usual answer."""
-    made: dict[str, list[int]] = {}
-    for k in table.tested():
-        pairs = table.examples_of(k, next(iter(table.counts_of(k))))
-        if k <= TESTED_GCDS and pairs:
-            made[str(k)] = list(pairs[0])
-    return made
+def example_pairs(table: PredictionTable) -> dict[str, tuple[int, int]]:
+    """A pair for each k that got the usual prediction."""
+    pairs = {k: table.examples_of(k, next(iter(table.counts_of(k)))) for k in table.tested() if k <= TESTED_GCDS}
+    return {str(k): examples[0] for k, examples in pairs.items() if examples}

@@ -1,7 +1,12 @@
-"""A model from a configuration, its parameter count without allocating it, and the arithmetic of an example."""
+"""A model from a configuration, its parameter count without allocating it, and the arithmetic of an example.
+
+`FAMILIES` is the table of model families; nothing else asks which one a model is of, but for the packed transformer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,15 +19,49 @@ from gcdformer.models.recurrent import Recurrent
 from gcdformer.models.transformer import Transformer
 
 
+@dataclass(frozen=True)
+class FamilyCode:
+    """A family of models: how one is built, and the weights that a token meets in a multiply-add, (input, output)."""
+
+    build: Callable[[ModelSection, Problem], Seq2Seq]
+    weights_per_token: Callable[[ModelSection, int], tuple[int, int]]
+
+
+def build_transformer(sizes: ModelSection, problem: Problem) -> Seq2Seq:
+    return Transformer(sizes, problem.vocabulary.size, sizes.positions or problem.longest_input,
+                       sizes.positions or problem.longest_target)
+
+
+def transformer_weights(sizes: ModelSection, vocabulary: int) -> tuple[int, int]:
+    d, e = sizes.decoder_dim, sizes.encoder_dim
+    return (sizes.encoder_layers * 12 * e * e + sizes.decoder_layers * 2 * e * d,
+            sizes.decoder_layers * 14 * d * d + d * vocabulary)
+
+
+def build_recurrent(sizes: ModelSection, problem: Problem) -> Seq2Seq:
+    return Recurrent(sizes, problem.vocabulary.size)
+
+
+def recurrent_weights(sizes: ModelSection, vocabulary: int) -> tuple[int, int]:
+    gates = 4 if sizes.family == "lstm" else 3
+    hidden = sizes.hidden_dim or sizes.encoder_dim
+    deeper = (sizes.encoder_layers - 1) * 2 * hidden
+    return (gates * hidden * (sizes.encoder_dim + hidden + deeper),
+            gates * hidden * (sizes.decoder_dim + hidden + deeper) + (hidden + vocabulary) * sizes.decoder_dim)
+
+
+FAMILIES = {
+    "transformer": FamilyCode(build_transformer, transformer_weights),
+    "lstm": FamilyCode(build_recurrent, recurrent_weights),
+    "gru": FamilyCode(build_recurrent, recurrent_weights),
+}
+"""The families by the names that `model.family` may have."""
+
+
 def build_model(config: Config, problem: Problem, *, seed: int | None = None) -> Seq2Seq:
     """The model of a configuration; with a seed its weights are set, without one they are left as they are allocated."""
-    sizes, vocabulary = config.model, problem.vocabulary.size
-    model: Seq2Seq
-    if sizes.family == "transformer":
-        model = Transformer(sizes, vocabulary, sizes.positions or problem.longest_input,
-                            sizes.positions or problem.longest_target)
-    else:
-        model = Recurrent(sizes, vocabulary)
+    sizes = config.model
+    model = FAMILIES[sizes.family].build(sizes, problem)
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.eps = sizes.norm_epsilon
@@ -62,14 +101,5 @@ def flops_per_example(sizes: ModelSection, vocabulary: int, input_tokens: float,
 
     Embeddings are look-ups and cost nothing; attention scores, norms and softmax are not counted.
     """
-    if sizes.family == "transformer":
-        d, e = sizes.decoder_dim, sizes.encoder_dim
-        on_inputs = sizes.encoder_layers * 12 * e * e + sizes.decoder_layers * 2 * e * d
-        on_outputs = sizes.decoder_layers * 14 * d * d + d * vocabulary
-    else:
-        gates = 4 if sizes.family == "lstm" else 3
-        hidden = sizes.hidden_dim or sizes.encoder_dim
-        deeper = (sizes.encoder_layers - 1) * 2 * hidden
-        on_inputs = gates * hidden * (sizes.encoder_dim + hidden + deeper)
-        on_outputs = gates * hidden * (sizes.decoder_dim + hidden + deeper) + (hidden + vocabulary) * sizes.decoder_dim
+    on_inputs, on_outputs = FAMILIES[sizes.family].weights_per_token(sizes, vocabulary)
     return 6.0 * (on_inputs * input_tokens + on_outputs * output_tokens)

@@ -81,7 +81,7 @@ def run_with_cache(model: Seq2Seq, inputs_NS: Any, targets_NT: Any, names: str |
 
 @contextmanager
 def patched(model: Seq2Seq, patches: Mapping[str, Patch]) -> Iterator[None]:
-    """While entered, the values of these points are replaced, in training, teacher forcing and decoding alike."""
+    """While entered, the values of these points are replaced, in training, teacher forcing and decoding."""
     points = model.points()
     with ExitStack() as stack:
         for name, patch in patches.items():
@@ -108,10 +108,10 @@ def chosen(points: Points, patterns: Iterable[str]) -> list[str]:
     """The names that any of these globs matches, in the model's order; each must match one."""
     wanted: set[str] = set()
     for pattern in patterns:
-        found = {name for name in points if fnmatchcase(name, pattern)}
-        if not found:
+        matching = {name for name in points if fnmatchcase(name, pattern)}
+        if not matching:
             raise unknown(pattern, points)
-        wanted |= found
+        wanted |= matching
     return [name for name in points if name in wanted]
 
 

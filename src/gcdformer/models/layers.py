@@ -1,4 +1,4 @@
-"""The layers of a post-norm transformer with ReLU, each written once and used for training and decoding alike.
+"""The layers of a post-norm transformer with ReLU, each written once and used both for training and for decoding.
 
 Shapes: N rows, T query positions, S key positions, H heads, E = D / H, D the width.
 """

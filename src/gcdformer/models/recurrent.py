@@ -71,12 +71,12 @@ class Recurrent(Seq2Seq):
 
     def points(self) -> Points:
         cell = isinstance(self.encoder, nn.LSTM)
-        found = {"encoder.embedding": Point(self.norm_inputs, "N S D"),
-                 "encoder.states": Point(self.encoder, "N S D", (0,), read_only=True),
-                 "encoder.final.hidden": Point(self.encoder, "L N D", (1, 0) if cell else (1,))}
+        points = {"encoder.embedding": Point(self.norm_inputs, "N S D"),
+                  "encoder.states": Point(self.encoder, "N S D", (0,), read_only=True),
+                  "encoder.final.hidden": Point(self.encoder, "L N D", (1, 0) if cell else (1,))}
         if cell:
-            found["encoder.final.cell"] = Point(self.encoder, "L N D", (1, 1))
-        return found | {"decoder.embedding": Point(self.norm_outputs, "N T D"),
-                        "decoder.states": Point(self.decoder, "N T D", (0,)),
-                        "decoder.read": Point(self.read, "N T D"),
-                        "logits": Point(self.logits, "N T V")}
+            points["encoder.final.cell"] = Point(self.encoder, "L N D", (1, 1))
+        return points | {"decoder.embedding": Point(self.norm_outputs, "N T D"),
+                         "decoder.states": Point(self.decoder, "N T D", (0,)),
+                         "decoder.read": Point(self.read, "N T D"),
+                         "logits": Point(self.logits, "N T V")}

@@ -82,29 +82,29 @@ class Transformer(Seq2Seq):
         return self.logits(nn.functional.linear(states_D, self.embed_outputs.tokens.weight, self.output_bias))  # type: ignore[no-any-return]
 
     def points(self) -> Points:
-        found = {"encoder.embedding": Point(self.embed_inputs, "N S D")}
+        points = {"encoder.embedding": Point(self.embed_inputs, "N S D")}
         for index, layer in enumerate(self.encoder):
-            found |= layer_points(f"encoder.{index}", layer, "S", {"attention": "S"})
-        found["decoder.embedding"] = Point(self.embed_outputs, "N T D")
+            points |= layer_points(f"encoder.{index}", layer, "S", {"attention": "S"})
+        points["decoder.embedding"] = Point(self.embed_outputs, "N T D")
         for index, layer in enumerate(self.decoder):
-            found |= layer_points(f"decoder.{index}", layer, "T", {"attention": "T", "cross_attention": "S"})
-        return found | {"logits": Point(self.logits, "N T V")}
+            points |= layer_points(f"decoder.{index}", layer, "T", {"attention": "T", "cross_attention": "S"})
+        return points | {"logits": Point(self.logits, "N T V")}
 
 
 def layer_points(layer: str, module: nn.Module, queries: str, attentions: dict[str, str]) -> Points:
     """The points of a layer: each part's own, what it adds, and the residual stream after it (and its norm)."""
-    found: Points = {}
+    points: Points = {}
     for part, keys in attentions.items():
         attention = module.get_submodule(part)
-        found[f"{layer}.{part}.pattern"] = Point(attention.get_submodule("pattern"), f"N H {queries} {keys}")
-        found[f"{layer}.{part}.heads"] = Point(attention.get_submodule("out"), f"N {queries} D", before=True)
-        found[f"{layer}.{part}.out"] = Point(attention.get_submodule("out"), f"N {queries} D")
-        found[f"{layer}.residual.{part}"] = Point(module.get_submodule(f"norm_{part}"), f"N {queries} D")
+        points[f"{layer}.{part}.pattern"] = Point(attention.get_submodule("pattern"), f"N H {queries} {keys}")
+        points[f"{layer}.{part}.heads"] = Point(attention.get_submodule("out"), f"N {queries} D", before=True)
+        points[f"{layer}.{part}.out"] = Point(attention.get_submodule("out"), f"N {queries} D")
+        points[f"{layer}.residual.{part}"] = Point(module.get_submodule(f"norm_{part}"), f"N {queries} D")
     inner = module.get_submodule("feed_forward")
-    found[f"{layer}.feed_forward.hidden"] = Point(inner.get_submodule("down"), f"N {queries} 4D", before=True)
-    found[f"{layer}.feed_forward.out"] = Point(inner, f"N {queries} D")
-    found[f"{layer}.residual.feed_forward"] = Point(module.get_submodule("norm_feed_forward"), f"N {queries} D")
-    return found
+    points[f"{layer}.feed_forward.hidden"] = Point(inner.get_submodule("down"), f"N {queries} 4D", before=True)
+    points[f"{layer}.feed_forward.out"] = Point(inner, f"N {queries} D")
+    points[f"{layer}.residual.feed_forward"] = Point(module.get_submodule("norm_feed_forward"), f"N {queries} D")
+    return points
 
 
 def hide(where: Tensor) -> Tensor:

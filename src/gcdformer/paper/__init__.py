@@ -1,4 +1,10 @@
-"""The paper's tables as data: what was published, and the run that measures it again. Facts only."""
+"""The paper's tables as data: what was published, and the run that measures it again. Facts only.
+
+The modules of this folder, in the order in which they import each other: `table` (the types), `tables/` (the published
+values) and this one; `text`; `entry` (a measured run), `ledger` (all of them); `measure`, `comparison` (published beside
+ours); `evidence`, `observations`, `claims` (the paper's claims and their verdicts); `page` (Markdown), `terminal`;
+`record` (from a run folder to an entry), `reproduce` (from tables to trained runs).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from gcdformer.paper.tables import base, benford, grokking, predictions, rationa
 __all__ = ["CLAIMS", "CLAIM_EPOCHS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
 
 CLAIMS = "claims"
-"""Stands in the place of a table's name for the claims of the paper."""
+"""What the claims of the paper are called where a table is named."""
 CLAIM_EPOCHS = 10
 """Budget of a run that decides claims: epochs and not minutes, so that both runs of a pair see the same examples."""
 MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
@@ -26,23 +32,18 @@ def find_table(name: str) -> Table:
     """A table by its name, by the paper's label, or by its number there: 2 or `Table 2`, `Figure 1`."""
     numbered = NUMBERED.fullmatch(name.strip())
     if numbered:
-        return find_number((numbered[1] or "").lower() == "fig", int(numbered[2]))
+        wanted = f"{'Figure' if (numbered[1] or '').lower() == 'fig' else 'Table'} {int(numbered[2])}"
+        if (table := next((table for table in TABLES.values() if table.in_paper == wanted), None)) is None:
+            raise UserError(f"the paper has no {wanted}: it has {ranges()}")
+        return table
     plain = name.removeprefix("tab:").removeprefix("fig:")
     labelled = [table.name for table in TABLES.values() if table.label.partition(":")[2] == plain]
     if len(labelled) > 1:
-        numbers = " or ".join(TABLES[one].in_paper for one in labelled)
+        numbers = " or ".join(TABLES[name].in_paper for name in labelled)
         raise UserError(f"'{name}' is the label of {' and of '.join(labelled)}: name one of them, or say {numbers}")
     if plain not in TABLES:
         raise UserError(f"unknown table '{name}': the tables are {', '.join(TABLES)}; or a number ({ranges()}); or {CLAIMS}")
     return TABLES[plain]
-
-
-def find_number(figure: bool, number: int) -> Table:
-    """The table, or the figure, that has this number in the paper."""
-    for table in TABLES.values():
-        if (table.is_figure, table.number) == (figure, number):
-            return table
-    raise UserError(f"the paper has no {'Figure' if figure else 'Table'} {number}: it has {ranges()}")
 
 
 def ranges() -> str:
@@ -54,4 +55,4 @@ def ranges() -> str:
 @cache
 def experiments() -> dict[str, Experiment]:
     """Every experiment of every table, by name."""
-    return {one.name: one for table in TABLES.values() for one in table.experiments()}
+    return {experiment.name: experiment for table in TABLES.values() for experiment in table.experiments()}

@@ -1,43 +1,37 @@
 """The paper's claims as data, each with the runs that decide it and a verdict from the ledger.
 
 A claim is in our words. Its verdict is read from measured runs and trains nothing: it holds, does not hold, is undecided
-(the runs there are do not tell, or no more than chance), or is not measured. Missing experiments are named in any case.
-What is looked at in a run is in `observations` and `steps`, which runs are asked in `contrasts`, what makes a comparison
-fair in `pairing`.
+(the runs there are decide nothing, or no more than chance), or is not measured. Missing experiments are named in any case.
+What is looked at in a run is in `observations`, what makes a comparison fair in `evidence`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from gcdformer.errors import UserError
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.paper import CLAIM_EPOCHS, CLAIMS
+from gcdformer.numbers.theory import prime_factors
+from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, experiments
 from gcdformer.paper import observations as look
-from gcdformer.paper.compare import count_of
-from gcdformer.paper.contrasts import LARGE, PAIRS, has_more_digits, is_uniform, tells_of_divisors
 from gcdformer.paper.entry import Entry
-from gcdformer.paper.ledger import PROBLEM, is_current
-from gcdformer.paper.pairing import (
-    AT_THE_END,
-    Chance,
-    Observation,
-    Observe,
-    over_pairs,
-    over_runs,
-)
-from gcdformer.paper.steps import WITHIN, follow_by_chance, products_follow
-from gcdformer.paper.table import Experiment, Table
+from gcdformer.paper.evidence import AT_THE_END, Chance, Contrast, Observation, Observe, over_pairs, over_runs
+from gcdformer.paper.ledger import PROBLEM
+from gcdformer.paper.table import Experiment, Json, Table
 from gcdformer.paper.tables.base import MIXTURE_30
 from gcdformer.paper.tables.benford import batch, benford, inverse
 from gcdformer.paper.tables.rational import TASKS, fraction
 from gcdformer.paper.tables.scaling import DEPTHS, DIMS, deep, one_layer
 from gcdformer.paper.tables.uniform import UNI_10, UNI_1000
+from gcdformer.paper.text import count_of
 
+LARGE = 1000
+"""Least base for which the paper says that uniform outcomes end determinism; in base 10 predictions stay mostly single."""
 MOST = 0.75
 """Share of the times that makes a claim hold: half way between a coin and a rule without exception. A tie counts as one of
 the times and is not as claimed, but does not speak against the claim either: where only the ties keep it from that share, it
@@ -47,8 +41,44 @@ FEW = 10
 PAIRS_NEEDED = 3
 """Least count of pairs of runs, where bases and seeds make several: one pair may be an accident."""
 LONGER = 3
-"""How many times longer the runs should be if those of the usual budget are all there and do not tell."""
+"""How many times longer the runs should be if those of the usual budget are all there and decide nothing."""
 Status = Literal["holds", "does not hold", "undecided", "not measured"]
+
+
+def contrasts() -> dict[str, list[Contrast]]:
+    """The pairs of experiments that differ in one thing, by that thing; the second is the one that a claim is about."""
+    known = list(experiments().values())
+    plain = [run for run in known if run.task == "gcd" and not run.model and not run.batch_size]
+    sizes = [run for name in ("small_dims", "deep_models") for run in TABLES[name].experiments() if run.model]
+    return {
+        "operands": [(replace(run, operands="uniform"), run) for run in plain
+                     if run.operands == "log-uniform" and run.outcomes in ("natural", "log-uniform")],
+        "outcomes": [(replace(run, outcomes="natural"), run) for run in plain
+                     if run.outcomes == "log-uniform" and run.max_gcd is None],
+        "uniform": [(replace(run, outcomes="natural"), run) for run in plain
+                    if run.outcomes == "uniform" and run.base >= LARGE],
+        "sizes": [(run.natural, run) for run in dict.fromkeys(sizes)],
+        "batches": [(replace(run, batch_size=256), run) for run in known if run.batch_size == 64],
+        "tasks": [(replace(run, task="addition"), run) for run in known if run.task == "comparison"],
+    }
+
+
+def has_divisors(entry: Entry) -> bool:
+    """Any run of the gcd but for uniform outcomes, under which the correct GCD come and go."""
+    return entry.config.task.task == "gcd" and entry.config.data.outcomes != "uniform"
+
+
+def has_more_digits(entry: Entry) -> bool:
+    """Runs in bases of several primes in which operands have more than two digits, so that the last two do not show all."""
+    task = entry.config.task
+    return has_divisors(entry) and len(prime_factors(task.base)) > 1 and task.base**2 < task.maximum
+
+
+def is_uniform(entry: Entry) -> bool:
+    return entry.config.task.task == "gcd" and entry.config.data.outcomes == "uniform"
+
+
+PAIRS = contrasts()
 
 
 @dataclass(frozen=True)
@@ -71,21 +101,10 @@ def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 
     return tuple(make(base) for base in bases for make in makers)
 
 
-def balanced(base: int) -> Experiment:
-    """Uniform operands, log-uniform outcomes."""
-    return Experiment(base, outcomes="log-uniform")
-
-
-def uniform(base: int) -> Experiment:
-    """Log-uniform operands, with which primes are grokked soon, and uniform outcomes."""
-    return benford(base, outcomes="uniform")
-
-
-def narrow(base: int) -> Experiment:
-    """One layer of 32 dimensions."""
-    return one_layer(base, list(DIMS).index(32))
-
-
+balanced = partial(Experiment, outcomes="log-uniform")
+uniform = partial(benford, outcomes="uniform")
+"""With log-uniform operands, with which primes are grokked soon."""
+narrow = partial(one_layer, column=list(DIMS).index(32))
 MORE = "more correct GCD after the same examples; as many is a tie"
 ALL: dict[str, Claim] = {claim.name: claim for claim in (
     Claim("mixture", "In base 30, a share of 5 % of uniform outcomes among natural ones makes learning faster.",
@@ -120,7 +139,7 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           over_pairs(PAIRS["tasks"], look.only_comparison), least=2),
     Claim("primes-in-order", "Small primes that do not divide the base are learned roughly in their order.",
           "pairs of primes", "the smaller learned first; in the same evaluation is a tie",
-          for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(tells_of_divisors, look.primes_in_order), least=FEW),
+          for_bases(Experiment, benford, bases=(1000, 2023)), over_runs(has_divisors, look.primes_in_order), least=FEW),
     Claim("two-digits", "What is learned early is the divisibility that shows in the last two digits: in base 210 by 4, not "
           "by 8.", "pairs of prime powers", "the larger, which shows in two digits, before the smaller, which does not; in "
           "the same evaluation is a tie",
@@ -130,9 +149,9 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           f"change their prediction; with {look.LEAST_CLASSES} classes or more at the end", (UNI_10, UNI_1000),
           over_runs(is_uniform, look.stable_classes), least=2),
     Claim("steps", "The steps of learning come with a prime power, which brings its products with all that is known.",
-          "products", f"learned within {WITHIN} epochs of the last of their prime powers, more often than if the products "
-          "of a run exchange their times", for_bases(Experiment, bases=(30, 210)),
-          over_runs(tells_of_divisors, products_follow), FEW, follow_by_chance),
+          "products", f"learned within {look.WITHIN} epochs of the last of their prime powers, more often than if the "
+          "products of a run exchange their times", for_bases(Experiment, bases=(30, 210)),
+          over_runs(has_divisors, look.products_follow), FEW, look.follow_by_chance),
 )}
 
 
@@ -147,7 +166,7 @@ def find_claims(names: Iterable[str] | None) -> list[Claim]:
 
 def claims_table(claims: Iterable[Claim]) -> Table:
     """The runs that decide some claims, as a table without cells: they are measured as those of a figure are."""
-    needed = dict.fromkeys(one for claim in claims for one in claim.experiments)
+    needed = dict.fromkeys(experiment for claim in claims for experiment in claim.experiments)
     return Table(CLAIMS, CLAIMS, 0, "The claims of the paper", (), curves=tuple(needed))
 
 
@@ -163,16 +182,16 @@ class Verdict:
 
     @property
     def held(self) -> int:
-        return sum(one.finding.held for one in self.observations)
+        return sum(observation.finding.held for observation in self.observations)
 
     @property
     def of(self) -> int:
         """How often it was looked at, ties included."""
-        return sum(one.finding.of for one in self.observations)
+        return sum(observation.finding.of for observation in self.observations)
 
     @property
     def ties(self) -> int:
-        return sum(one.finding.ties for one in self.observations)
+        return sum(observation.finding.ties for observation in self.observations)
 
     @property
     def decisive(self) -> int:
@@ -195,17 +214,17 @@ class Verdict:
         return self.chance is not None and self.held / self.of <= self.chance.most
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The count in words, or what is missing."""
         if self.status == "not measured":
             return f"missing: {', '.join(self.missing)}" if self.missing else "the runs there are make no fair pair"
         ties = f", {count_of(self.ties, 'tie')}" if self.ties else ""
         fewer = f", fewer than {self.claim.least}" if self.decisive < self.claim.least else ""
-        told = f"{self.held} of {self.of} {self.claim.unit}{ties}{fewer}{' without ties' if ties and fewer else ''}"
+        text = f"{self.held} of {self.of} {self.claim.unit}{ties}{fewer}{' without ties' if ties and fewer else ''}"
         if self.chance is None or not self.of:
-            return told
+            return text
         percent = [f"{100 * share:.0f} %" for share in (self.held / self.of, self.chance.mean, self.chance.most)]
-        return f"{told} ({percent[0]}; by chance {percent[1]}, in 95 shuffles of 100 at most {percent[2]})"
+        return f"{text} ({percent[0]}; by chance {percent[1]}, in 95 shuffles of 100 at most {percent[2]})"
 
     @property
     def command(self) -> str:
@@ -213,35 +232,32 @@ class Verdict:
         longer = "" if self.missing else f" --max-epochs {LONGER * CLAIM_EPOCHS}"
         return f"gcdformer reproduce {CLAIMS} --only {self.claim.name} --run{longer}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"name": self.claim.name, "statement": self.claim.statement, "verdict": self.status, "held": self.held,
                 "of": self.of, "ties": self.ties, "least": self.claim.least, "unit": self.claim.unit,
-                "rule": self.claim.rule, "told": self.told, "chance": asdict(self.chance) if self.chance else None,
-                "evidence": [{"where": one.where, "held": one.finding.held, "of": one.finding.of, "ties": one.finding.ties,
-                              "told": one.finding.told, "recipe": one.runs[0].recipe, "current": one.current,
-                              "runs": [run.name for run in one.runs]}
-                             for one in self.observations],
+                "rule": self.claim.rule, "told": self.summary, "chance": asdict(self.chance) if self.chance else None,
+                "evidence": [observation.to_json() for observation in self.observations],
                 "missing": list(self.missing), "command": self.command}
 
 
 def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
-    """A verdict from measured runs; older recipes only count where no run of the newest tells anything. A run that was
+    """A verdict from measured runs; older recipes only count where no run of the newest decides anything. A run that was
     recorded for an experiment and is another one decides nothing."""
-    known = [entry for entry in entries if not PROBLEM & entry.facts["changed"].keys()]
-    found = claim.observe(known)
-    if any(one.current and one.finding.decisive for one in found):
-        found = [one for one in found if one.current]
-    have = {name for entry in known if is_current(entry) for name in entry.experiments}
-    missing = tuple(one.name for one in claim.experiments if one.name not in have)
-    telling = [run for one in found if one.finding.of for run in one.runs]
-    chance = claim.chance(telling, block_generator(0, Purpose.CHECKS, 0)) if claim.chance and telling else None
-    return Verdict(claim, tuple(found), missing, chance)
+    known = [entry for entry in entries if not PROBLEM & entry.changed.keys()]
+    observations = claim.observe(known)
+    if any(observation.current and observation.finding.decisive for observation in observations):
+        observations = [observation for observation in observations if observation.current]
+    have = {name for entry in known if entry.is_current for name in entry.experiments}
+    missing = tuple(experiment.name for experiment in claim.experiments if experiment.name not in have)
+    counted = [run for observation in observations if observation.finding.of for run in observation.runs]
+    chance = claim.chance(counted, block_generator(0, Purpose.CHECKS, 0)) if claim.chance and counted else None
+    return Verdict(claim, tuple(observations), missing, chance)
 
 
-def claim_verdicts(entries: Iterable[Entry], names: Iterable[str] | None = None, *, preset: str | None = None,
-                   bases: Iterable[int] | None = None) -> list[dict[str, Any]]:
-    """Every claim with its verdict and evidence, as plain data."""
+def claim_verdicts(entries: Iterable[Entry], claims: Iterable[Claim] = tuple(ALL.values()), *, preset: str | None = None,
+                   bases: Iterable[int] | None = None) -> list[Verdict]:
+    """Each claim with its verdict and evidence."""
     wanted = None if bases is None else set(bases)
-    known = [entry for entry in entries if preset in (None, entry.facts["preset"])
+    known = [entry for entry in entries if preset in (None, entry.preset)
              and (wanted is None or entry.config.task.base in wanted)]
-    return [judge(claim, known).to_json() for claim in find_claims(names)]
+    return [judge(claim, known) for claim in claims]

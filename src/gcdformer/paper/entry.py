@@ -1,7 +1,7 @@
-"""One measured run, small enough to be committed: configuration, curve, events, last prediction tables, and what it serves.
+"""One measured run, small enough to be committed: configuration, curve, events, last prediction tables, its experiments.
 
-Made from a run folder once, then read without it. The file is JSON with a checksum: it is written by a command, never by
-hand. Example pairs are left out; all else that the explanation reads is kept.
+Made from a run folder once, by `record`, then read without it. The file is JSON with a checksum: a command writes it, never
+a person. It has no example pairs, and everything else that the explanation reads.
 """
 
 from __future__ import annotations
@@ -12,32 +12,62 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
 from gcdformer.config import Config
-from gcdformer.errors import DamagedFile, UserError
+from gcdformer.errors import DamagedFile
 from gcdformer.evaluation import PredictionTable, Scores, score
-from gcdformer.evaluation.scores import score_gcd
 from gcdformer.explanation import Explanation, explain_tables
-from gcdformer.explanation.certificate import shares_of
-from gcdformer.explanation.classes import find_classes
-from gcdformer.paper.table import REASONS, Note
-from gcdformer.presets import repeat_command
+from gcdformer.paper.table import PAPER_EPOCH, Json, Note, Settings
+from gcdformer.presets import VERSIONS, repeat_command
 from gcdformer.runs.files import replace_file, sha256
-from gcdformer.runs.run import Run
-from gcdformer.version import __version__
 
 FORMAT = 1
-CURVE = {"epoch": 0, "examples": 0, "seconds": 1, "loss": 5, "test_loss": 5, "accuracy": 3, "n_correct": 0}
-"""What is kept of each evaluation, and its decimals."""
-LATE_EPOCHS, LATE_GCDS = 7, 20
-"""Under uniform outcomes f(k) of these last epochs and first k is kept too: it changes from epoch to epoch."""
 STALLED = 3
 """Times the median epoch: one that took longer has stalled. Its examples are no slower than the others'."""
 EMPTY = np.zeros(0, dtype=np.int64)
+
+
+class Curve(TypedDict):
+    """One value per evaluation; `n_correct` for tasks with a GCD."""
+
+    epoch: list[int]
+    examples: list[int]
+    seconds: list[float]
+    loss: list[float]
+    test_loss: NotRequired[list[float]]
+    accuracy: list[float]
+    n_correct: NotRequired[list[int]]
+
+
+class Event(NamedTuple):
+    """The GCD that became correct at an epoch, and those that ceased to be."""
+
+    epoch: int
+    entered: list[int]
+    left: list[int]
+
+
+class Facts(TypedDict):
+    """The file, but for its checksum."""
+
+    format: int
+    gcdformer: str
+    preset: str
+    preset_version: str
+    changed: Settings
+    experiments: list[str]
+    config: Settings
+    examples_per_s: int | None
+    why: Json | None
+    curve: Curve
+    events: list[tuple[int, list[int], list[int]]]
+    late: dict[str, list[tuple[int | None, float]]]
+    """Epoch -> f(k) and its percentage, from k = 1 on."""
+    classes: NotRequired[str]
+    tables: str
 
 
 @dataclass(frozen=True)
@@ -45,22 +75,45 @@ class Entry:
     """A measured run."""
 
     name: str
-    facts: dict[str, Any]
+    facts: Facts
 
     @cached_property
     def config(self) -> Config:
         return Config.parse(self.facts["config"])
 
     @property
+    def seed(self) -> int:
+        return self.config.training.seed
+
+    @property
     def experiments(self) -> list[str]:
-        """Names of the experiments that this run serves."""
+        """Names of the experiments that this is a run of."""
         return list(self.facts["experiments"])
+
+    @property
+    def preset(self) -> str:
+        return self.facts["preset"]
+
+    @property
+    def version(self) -> str:
+        """Of the preset."""
+        return self.facts["preset_version"]
+
+    @property
+    def changed(self) -> Settings:
+        """What was changed in the preset."""
+        return self.facts["changed"]
 
     @property
     def recipe(self) -> str:
         """The preset and its version, and what was changed in it."""
-        changed = ", ".join(f"{name} {value}" for name, value in self.facts["changed"].items())
-        return f"{self.facts['preset']}-{self.facts['preset_version']}" + (f" with {changed}" if changed else "")
+        changed = ", ".join(f"{name} {value}" for name, value in self.changed.items())
+        return f"{self.preset}-{self.version}" + (f" with {changed}" if changed else "")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is of the preset's newest version."""
+        return VERSIONS.get(self.preset) == self.version
 
     @cached_property
     def command(self) -> str:
@@ -68,26 +121,30 @@ class Entry:
         return repeat_command(self.config, self.name)
 
     @property
-    def curve(self) -> dict[str, list[Any]]:
-        return dict(self.facts["curve"])
+    def curve(self) -> Curve:
+        return self.facts["curve"]
 
-    def last(self, key: str) -> Any:
-        """The last value of a curve."""
-        return self.facts["curve"][key][-1] if key in self.facts["curve"] else None
+    @cached_property
+    def events(self) -> list[Event]:
+        return [Event(*event) for event in self.facts["events"]]
+
+    @property
+    def accuracy(self) -> float:
+        return self.curve["accuracy"][-1]
 
     @property
     def examples(self) -> int:
-        return int(self.last("examples"))
+        return self.curve["examples"][-1]
 
     @property
     def minutes(self) -> float:
         """From start to end, with the evaluations and whatever else the machine did meanwhile."""
-        return float(self.last("seconds")) / 60
+        return self.curve["seconds"][-1] / 60
 
     @property
     def stalled_minutes(self) -> float:
         """How much longer than the median epoch those took in which the machine must have slept or done other work."""
-        took = np.diff(self.facts["curve"]["seconds"], prepend=0.0)
+        took = np.diff(self.curve["seconds"], prepend=0.0)
         usual = float(np.median(took))
         return float(took[took > STALLED * usual].sum() - usual * (took > STALLED * usual).sum()) / 60
 
@@ -121,21 +178,47 @@ class Entry:
     @property
     def rank(self) -> tuple[int, float]:
         """Better is larger: correct GCD, then accuracy."""
-        return len(self.correct), float(self.last("accuracy"))
+        return len(self.correct), self.accuracy
 
     @cached_property
     def class_history(self) -> dict[int, dict[int, int]]:
         """Under uniform outcomes: for every evaluation the label of each class and what is predicted for it."""
-        kept = expand(self.facts.get("classes", ""), self.name) or {}
-        return {int(epoch): dict(classes) for epoch, classes in kept.items()}
+        stored = expand(self.facts.get("classes", ""), self.name) or {}
+        return {int(epoch): dict(classes) for epoch, classes in stored.items()}
+
+    @property
+    def late(self) -> list[list[tuple[int | None, float]]]:
+        """Under uniform outcomes, for each of the last epochs: f(k) and its percentage, from k = 1 on."""
+        return [self.facts["late"][epoch] for epoch in sorted(self.facts["late"], key=int)]
 
     def first_epoch(self, k: int) -> int | None:
         """The epoch at which k was first correct."""
-        return next((epoch for epoch, entered, _ in self.facts["events"] if k in entered), None)
+        return next((event.epoch for event in self.events if k in event.entered), None)
 
     def examples_at(self, epoch: int) -> int:
-        curve = self.facts["curve"]
-        return int(curve["examples"][curve["epoch"].index(epoch)])
+        return self.curve["examples"][self.curve["epoch"].index(epoch)]
+
+    def paper_epoch(self, epoch: int) -> float:
+        """One of our epochs as a number of the paper's."""
+        return round(self.examples_at(epoch) / PAPER_EPOCH, 1)
+
+    def to_json(self) -> Json:
+        """What was trained, how long, what it learned, whether the rules hold."""
+        facts = {"run": self.name, "recipe": self.recipe, "seed": self.seed, "command": self.command,
+                 "minutes": round(self.minutes, 1), "stalled_minutes": round(self.stalled_minutes, 1),
+                 "examples": self.examples, "epochs": self.curve["epoch"][-1],
+                 "examples_per_s": self.facts["examples_per_s"], "accuracy": self.accuracy}
+        explanation = self.explanation
+        if explanation is None:
+            return facts | {"n_correct": None, "D": None, "form": None, "verdict": None, "fidelity": None,
+                            "being_learned": [], "broken": {}, "classes": None}
+        return facts | {
+            "n_correct": len(self.correct), "D": self.correct, "form": explanation.form.letter,
+            "verdict": explanation.verdict, "fidelity": round(100 * explanation.fidelity["stratified"].value, 2),
+            "being_learned": explanation.being_learned,
+            "broken": {name: [breach.to_json() for breach in rule.exceptions] for name, rule in explanation.rules.items()
+                       if not rule.holds},
+            "classes": list(explanation.model.labels) if explanation.form.has_classes else None}
 
     def to_text(self) -> str:
         """The file's text, its checksum last."""
@@ -160,55 +243,6 @@ def read_entry(name: str, text: str, source: str) -> Entry:
     if facts.get("format") != FORMAT or digest != sha256(json.dumps(facts, separators=(",", ":")).encode()):
         raise DamagedFile(f"{source}: does not match its checksum; record the run again, do not edit the file")
     return Entry(name, facts)
-
-
-def entry_of(run: Run, name: str, *, experiments: list[str], preset: str, version: str, changed: dict[str, Any],
-             why: Note | None = None) -> Entry:
-    """What is kept of a run folder."""
-    lines = run.metrics
-    if not lines:
-        raise UserError(f"{run.path}: no epoch has been evaluated yet, so there is nothing to record")
-    if why is not None and why.reason not in REASONS:
-        raise UserError(f"why: one of {', '.join(REASONS)}, got '{why.reason}'")
-    throughputs = [line["throughput"] for line in lines if line.get("throughput")]
-    facts: dict[str, Any] = {
-        "format": FORMAT, "gcdformer": run.made_by.get("version", __version__), "preset": preset, "preset_version": version,
-        "changed": changed, "experiments": sorted(experiments), "config": run.config.model_dump(exclude_none=True),
-        "examples_per_s": round(median(throughputs)) if throughputs else None,
-        "why": {"reason": why.reason, "text": why.text} if why else None,
-        "curve": {key: [short(line[key], decimals) for line in lines] for key, decimals in CURVE.items() if key in lines[0]},
-        "events": [[line["epoch"], line["events"]["entered"], line["events"]["left"]] for line in lines
-                   if any(line.get("events", {}).values())],
-        "late": late_predictions(run), "classes": class_history(run),
-        "tables": pack(run.prediction_tables()) if run.problem.task.has_gcd else ""}
-    return Entry(name, json.loads(json.dumps(facts)))
-
-
-def short(value: float, decimals: int) -> float | int:
-    return round(value, decimals) if decimals else round(value)
-
-
-def late_predictions(run: Run) -> dict[str, list[list[Any]]]:
-    """For uniform outcomes: [f(k), percent] of the first k at each of the last epochs."""
-    if run.config.data.outcomes != "uniform" or not run.problem.task.has_gcd:
-        return {}
-    found = {}
-    for line in run.metrics[-LATE_EPOCHS:]:
-        table = run.prediction_tables(line["epoch"])["stratified"]
-        scores = [score_gcd(table, k) for k in range(1, LATE_GCDS + 1) if k in set(table.tested())]
-        found[str(line["epoch"])] = [[one.prediction, round(100 * one.frequency, 1)] for one in scores]
-    return found
-
-
-def class_history(run: Run) -> str:
-    """For uniform outcomes: [label, prediction] of every class at each evaluation, compressed."""
-    if run.config.data.outcomes != "uniform" or not run.problem.task.has_gcd:
-        return ""
-    history = {}
-    for line in run.metrics:
-        shares, _, _ = shares_of(run.prediction_tables(line["epoch"])["stratified"], least_pairs=1)
-        history[line["epoch"]] = [[one.label, one.prediction] for one in find_classes(shares)]
-    return compress(history)
 
 
 def compress(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The ledger: the measured runs that are committed with the package, and the one that stands for an experiment.
+"""The ledger: the measured runs that are committed with the package, and the one that represents an experiment.
 
 Results of two recipes are never mixed: the best of n seeds is taken among runs that differ in nothing but the seed, and a
-preset's newest version goes before older ones. A run of another task, distribution or model than the experiment's, which was
-recorded as standing for it, counts only where there is no other.
+preset's newest version goes before older ones. A run of another task, distribution or model than the experiment that it was
+recorded for counts only where there is no other.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gcdformer.config import Config, config_leaves
 from gcdformer.errors import UserError
 from gcdformer.paper import experiments
 from gcdformer.paper.entry import Entry, read_entry
-from gcdformer.paper.table import Experiment
-from gcdformer.presets import VERSIONS
+from gcdformer.paper.table import Experiment, Settings
 
 FREE = {"seed", "horizon"}
 DEFAULTS = {"max_gcd": 100, "mixture_share": 0.05, "repeat_size": 50_000}
 PROBLEM = {"init_from", *(leaf.name for leaf in config_leaves() if leaf.section in ("task", "data", "model"))}
 """What makes an experiment; weights that another run has trained make another one too."""
+LARGEST_RATIO = 1.2
+"""Budgets that differ by more are not compared: before its horizon a cosine schedule still has a part of its rate (half at
+half of it, a twelfth at five sixths), so the longer run would be read before it has settled."""
 
 
 def ledger_entries(folder: Path | None = None) -> list[Entry]:
     """The committed runs, or those of another folder."""
-    found = sorted((ledger_folder() if folder is None else folder).glob("*.json"))
-    return [read_entry(one.stem, one.read_text(encoding="utf-8"), str(one)) for one in found]
+    paths = sorted((ledger_folder() if folder is None else folder).glob("*.json"))
+    return [read_entry(path.stem, path.read_text(encoding="utf-8"), str(path)) for path in paths]
 
 
 def ledger_folder() -> Path:
-    """Where the package keeps its ledger; committed when the package is a checkout."""
+    """Where the package has its ledger; committed when the package is a checkout."""
     return Path(__file__).parent / "ledger"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The run that stands for an experiment: the best of those that differ from it in the seed only."""
+    """The run that represents an experiment: the best of those that differ from it in the seed only."""
 
     entry: Entry
     group: tuple[Entry, ...]
@@ -48,88 +49,94 @@ class Choice:
 
     @property
     def seeds(self) -> list[int]:
-        return sorted({one.config.training.seed for one in self.group})
-
-    @property
-    def current(self) -> bool:
-        """Whether its recipe is the preset's newest."""
-        return is_current(self.entry)
+        return sorted({entry.seed for entry in self.group})
 
 
-def is_current(entry: Entry) -> bool:
-    return bool(VERSIONS.get(entry.facts["preset"]) == entry.facts["preset_version"])
+Choices = dict[str, Choice]
+"""Experiment -> the run that represents it."""
 
 
-def choose(entries: Iterable[Entry], preset: str | None = None) -> dict[str, Choice]:
-    """For each experiment that was measured, the run that stands for it."""
+def choose(entries: Iterable[Entry], preset: str | None = None) -> Choices:
+    """For each experiment that was measured, the run that represents it."""
     groups: dict[str, dict[str, list[Entry]]] = {}
     for entry in entries:
-        if preset in (None, entry.facts["preset"]):
+        if preset in (None, entry.preset):
+            key = recipe_key(entry.config, entry.preset, entry.version)
             for name in entry.experiments:
-                groups.setdefault(name, {}).setdefault(recipe_key(entry), []).append(entry)
+                groups.setdefault(name, {}).setdefault(key, []).append(entry)
     chosen = {}
     for name, recipes in groups.items():
         known = tuple(entry for group in recipes.values() for entry in group)
-        choices = [Choice(max(group, key=lambda one: one.rank), tuple(group), known) for group in recipes.values()]
-        chosen[name] = max(choices, key=lambda choice: (not deviations(choice.entry), choice.current, choice.entry.rank,
-                                                        len(choice.group)))
+        choices = [Choice(max(group, key=lambda entry: entry.rank), tuple(group), known) for group in recipes.values()]
+        chosen[name] = max(choices, key=lambda choice: (not deviations(choice.entry), choice.entry.is_current,
+                                                        choice.entry.rank, len(choice.group)))
     return chosen
 
 
-def deviations(entry: Entry) -> dict[str, Any]:
-    """The leaves of task, distribution, model and first weights in which a run differs from the experiment it was recorded
-    as."""
-    changed = {name: value for name, value in entry.facts["changed"].items() if name in PROBLEM}
+def deviations(entry: Entry) -> Settings:
+    """The leaves of task, distribution, model and first weights in which a run differs from the experiment that it was
+    recorded for."""
+    changed = {name: value for name, value in entry.changed.items() if name in PROBLEM}
     if not changed:
         return {}
-    wanted = find_experiment(entry.experiments[0]).config(entry.facts["preset"]).identity()
+    wanted = find_experiment(entry.experiments[0]).config(entry.preset).identity()
     return {name: value for name, value in changed.items() if or_default(name, wanted[name]) != or_default(name, value)}
 
 
-def recipe_key(entry: Entry) -> str:
+def measured_as(entry: Entry) -> str | None:
+    """In words what a run has in place of the task, distribution or model of the experiment that it was recorded for."""
+    return ", ".join(f"{name} {value}" for name, value in deviations(entry).items()) or None
+
+
+def recipe_key(config: Config, preset: str, version: str) -> str:
     """All that two seeds of one experiment share: configuration, limits, preset and its version."""
-    return recipe_key_of(entry.config, entry.facts["preset"], entry.facts["preset_version"])
-
-
-def recipe_key_of(config: Config, preset: str, version: str) -> str:
     identity = {name: value for name, value in config.identity().items() if name not in FREE}
     return json.dumps([preset, version, identity, config.limits.model_dump()], sort_keys=True)
 
 
-def matching_experiments(config: Config, preset: str) -> tuple[list[str], dict[str, Any]]:
+def same_recipe(first: Entry, second: Entry) -> bool:
+    """Whether two runs, perhaps of two experiments, share preset, version, changes to it and seed."""
+    return (first.preset, first.version, first.changed, first.seed) == (
+        second.preset, second.version, second.changed, second.seed)
+
+
+def budget_ratio(first: Entry, second: Entry) -> float:
+    """By what factor the examples of two runs differ."""
+    return max(first.examples, second.examples) / max(min(first.examples, second.examples), 1)
+
+
+def matching_experiments(config: Config, preset: str) -> tuple[list[str], Settings]:
     """The experiments that a configuration is a run of, in the recipe of a preset, and what it changes in the recipe.
 
     Task, distributions and model have to be the experiment's; the optimiser, the epochs and the tests may be others. A batch
     size that a table is about counts for that table only.
     """
-    matching = [one for one in experiments().values() if one.base == config.task.base and same_problem(one, config, preset)]
-    if not matching:
-        return [], {}
-    exact = [one for one in matching if one.batch_size]
-    plain = [one for one in matching if not one.batch_size]
-    usual = [one for one in plain if one.config(preset).training.batch_size == config.training.batch_size]
-    serving = exact + (usual if exact else plain)
-    return sorted(one.name for one in serving), changes(serving[0], config, preset)
+    matching = [run for run in experiments().values()
+                if run.base == config.task.base and same_problem(run, config, preset)]
+    if any(run.batch_size for run in matching):
+        matching = [run for run in matching if run.config(preset).training.batch_size == config.training.batch_size]
+        matching.sort(key=lambda run: run.batch_size is None)
+    return sorted(run.name for run in matching), changes(matching[0], config, preset) if matching else {}
 
 
-def same_problem(one: Experiment, config: Config, preset: str) -> bool:
-    wanted = one.config(preset)
+def same_problem(experiment: Experiment, config: Config, preset: str) -> bool:
+    wanted = experiment.config(preset)
     return (wanted.task == config.task and wanted.model == config.model and effective(wanted) == effective(config)
-            and (one.batch_size is None or one.batch_size == config.training.batch_size))
+            and experiment.batch_size in (None, config.training.batch_size))
 
 
-def effective(config: Config) -> dict[str, Any]:
-    """The distributions with what stands for a field that is not given."""
+def effective(config: Config) -> Settings:
+    """The distributions, with the default of each field that is not given."""
     return {name: or_default(name, value) for name, value in config.data.model_dump().items()}
 
 
-def or_default(name: str, value: Any) -> Any:
+def or_default(name: str, value: object) -> object:
     return DEFAULTS.get(name) if value is None else value
 
 
-def changes(one: Experiment, config: Config, preset: str) -> dict[str, Any]:
+def changes(experiment: Experiment, config: Config, preset: str) -> Settings:
     """The leaves in which a run differs from the recipe; the schedule's horizon follows from the budget."""
-    have, want = one.config(preset).identity(), config.identity()
+    have, want = experiment.config(preset).identity(), config.identity()
     return {name: value for name, value in want.items() if have[name] != value and name not in FREE}
 
 

@@ -1,19 +1,21 @@
-"""docs/REPRODUCTION.md from the ledger: every table with the published values and ours, every run with its command.
+"""The paper's tables and claims in lines and Markdown; docs/REPRODUCTION.md is made of them, from the ledger.
 
-Text only, a function of the tables and the ledger; a test renders it again and compares.
+The lines are typed: the terminal, the HTML page and the lab show the same ones in their own ways. A test renders the page
+again and compares.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
 
 from gcdformer.paper import CLAIM_EPOCHS, CLAIMS
-from gcdformer.paper.claims import claim_verdicts
-from gcdformer.paper.compare import count_of, count_tables, millions, reproduction_tables, run_facts
+from gcdformer.paper.claims import Verdict, claim_verdicts
+from gcdformer.paper.comparison import ComparedCell, ComparedTable, CurveRun, SimilarRun, compare_tables, count_tables
 from gcdformer.paper.entry import STALLED, Entry
-from gcdformer.paper.table import PAPER_EPOCH
+from gcdformer.paper.ledger import measured_as
+from gcdformer.paper.table import PAPER_EPOCH, Value
+from gcdformer.paper.text import Line, Span, count_of, millions, run_names, shorten, to_markdown
 
 HEAD = """# The paper, cell by cell
 
@@ -47,216 +49,229 @@ or did other work: what it took beyond the median is named. Examples/s are those
 
 def render(entries: list[Entry]) -> str:
     """The whole page."""
-    tables = reproduction_tables(entries)
-    parts = [HEAD, overview(tables, entries), claims_section(claim_verdicts(entries)),
-             *(table_section(table) for table in tables), runs_section(entries)]
+    tables = compare_tables(entries)
+    parts = [HEAD, overview(tables, entries), claims_section(claim_verdicts(entries)), *map(table_section, tables),
+             "\n".join(["## Runs", "", RUNS_HEAD, "", *(map(run_item, entries) if entries else ["None is measured yet."])])]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
-def overview(tables: list[dict[str, Any]], entries: list[Entry]) -> str:
+def overview(tables: list[ComparedTable], entries: list[Entry]) -> str:
     counts = count_tables(entries)
-    rows = [[one["number"], f"[{one['name']}](#{anchor(one)})", one["title"], str(one["published"]), str(one["measured"]),
-             str(sum(cell["agrees"] is True for cell in one["cells"])), str(len(one["runs"]))] for one in tables]
-    told = (f"{count_of(counts['distinct_runs'], 'run')}; {counts['measured']} of {counts['cells']} cells have our value, "
-            f"{counts['tables_with_measurements']} of {len(tables)} tables and figures have measurements.")
-    return f"{told}\n\n{markdown(['in the paper', 'name', 'what', 'cells', 'ours', 'agree', 'runs'], rows)}"
+    rows = [[compared.table.in_paper, f"[{compared.table.name}](#{compared.table.name.lower()})", compared.table.title,
+             str(compared.published), str(compared.measured), str(compared.agreeing), str(len(compared.runs))]
+            for compared in tables]
+    return (f"{count_of(counts.runs, 'run')}; {counts.measured} of {counts.cells} cells have our value, "
+            f"{counts.with_measurements} of {len(tables)} tables and figures have measurements.\n\n"
+            + grid(["in the paper", "name", "what", "cells", "ours", "agree", "runs"], rows))
 
 
-def anchor(table: dict[str, Any]) -> str:
-    return str(table["name"]).lower()
-
-
-def claims_section(claims: list[dict[str, Any]]) -> str:
+def claims_section(verdicts: list[Verdict]) -> str:
     """The claims with their verdicts, then the evidence of each."""
-    rows = [[claim["statement"], f"**{claim['verdict']}**", "·" if claim["verdict"] == "not measured" else claim["told"]]
-            for claim in claims]
-    parts = [f"## {CLAIMS.title()}", "", CLAIMS_HEAD, "", markdown(["claim", "verdict", "as claimed"], rows)]
-    for claim in claims:
-        parts += ["", f"**{claim['name']}**: {claim['verdict']}. Counted, at least {claim['least']}: "
-                  f"{claim['unit']}, {claim['rule']}.", "",
-                  *evidence_lines(claim)]
+    rows = [[verdict.claim.statement, f"**{verdict.status}**", verdict.summary if verdict.observations else "·"]
+            for verdict in verdicts]
+    parts = [f"## {CLAIMS.title()}", "", CLAIMS_HEAD, "", grid(["claim", "verdict", "as claimed"], rows)]
+    for verdict in verdicts:
+        claim = verdict.claim
+        counted = f"Counted, at least {claim.least}: {claim.unit}, {claim.rule}."
+        parts += ["", f"**{claim.name}**: {verdict.status}. {counted}", "", *map(item, evidence_lines(verdict))]
     return "\n".join(parts)
 
 
-def evidence_lines(claim: dict[str, Any]) -> list[str]:
+def evidence_lines(verdict: Verdict) -> list[Line]:
     """What each run or pair says; what is missing, also if it is decided without; how to measure what decides it."""
-    found = claim["evidence"]
-    lines = [f"- {one['where']}: {one['told']}" + ("" if one["current"] else f" (an older recipe, {one['recipe']})")
-             + f". Runs: {', '.join(f'`{name}`' for name in one['runs'])}" for one in found[:LONGEST_EVIDENCE]]
-    if len(found) > LONGEST_EVIDENCE:
-        lines.append(f"- and {len(found) - LONGEST_EVIDENCE} more.")
-    if claim["missing"]:
-        lines.append(f"- Missing: {', '.join(claim['missing'])}.")
-    elif not found:
-        lines.append(f"- {claim['told']}.")
-    if claim["missing"] or claim["verdict"] in ("undecided", "not measured"):
-        lines.append(f"- To measure: `{claim['command']}`")
+    lines: list[Line] = []
+    for seen in verdict.observations[:LONGEST_EVIDENCE]:
+        older = "" if seen.current else f" (an older recipe, {seen.runs[0].recipe})"
+        lines.append([f"{seen.where}: {seen.finding.text}{older}. Runs: ", *run_names(run.name for run in seen.runs)])
+    if len(verdict.observations) > LONGEST_EVIDENCE:
+        lines.append([f"and {len(verdict.observations) - LONGEST_EVIDENCE} more."])
+    if verdict.missing:
+        lines.append([f"Missing: {', '.join(verdict.missing)}."])
+    elif not verdict.observations:
+        lines.append([f"{verdict.summary}."])
+    if verdict.missing or verdict.status in ("undecided", "not measured"):
+        lines.append(["To measure: ", Span("code", verdict.command)])
     return lines
 
 
-def table_section(table: dict[str, Any]) -> str:
+def table_section(compared: ComparedTable) -> str:
     """A table as the paper has it, published beside ours; for predictions also how many agree in each column."""
-    lines = [f"## {table['name']}", "", f"{table['number']}: {table['title']} (`{table['label']}`).{budget(table)}", ""]
-    if table["note"]:
-        lines += [f"Note: {table['note']['text']}.", ""]
-    if not table["cells"] and not table["curves"]:
+    table = compared.table
+    lines = [f"## {table.name}", "", f"{table.in_paper}: {table.title} (`{table.label}`).{budget(compared)}", ""]
+    if table.note:
+        lines += [f"Note: {table.note.text}.", ""]
+    if not compared.cells and not compared.curves:
         return "\n".join([*lines, "Not measured yet."])
-    if table["cells"]:
-        lines += [in_shares(table) if is_split(table) else as_grid(table), ""]
-        lines += [in_groups(table), ""] if is_counted(table) else []
-        lines += [f"- {line}" for line in reasons(table)]
-    lines += [f"- {alike_line(one)}" for one in table["alike"]]
-    lines += [curve_line(one) for one in table["curves"]]
+    if compared.cells:
+        lines += [share_grid(compared) if is_split(compared) else cell_grid(compared), ""]
+        lines += [group_grid(compared), ""] if is_counted(compared) else []
+    lines += map(item, [*difference_lines(compared), *map(similar_line, compared.similar)])
+    lines += map(item, map(curve_line, compared.curves))
     return "\n".join(lines)
 
 
-def budget(table: dict[str, Any]) -> str:
-    seeds = "best of {}" if table["published"] else "{} seeds"
-    parts = [seeds.format(table["best_of"])] if table["best_of"] > 1 else []
-    if table["epochs"]:
-        parts.append(f"up to {table['epochs']} epochs ({table['epochs'] * PAPER_EPOCH / 1e6:.0f} M examples)")
+def budget(compared: ComparedTable) -> str:
+    """The paper's own budget in words, where it is stated."""
+    table = compared.table
+    parts = [f"best of {table.best_of}" if compared.published else f"{table.best_of} seeds"] if table.best_of > 1 else []
+    if table.epochs:
+        parts.append(f"up to {table.epochs} epochs ({table.epochs * PAPER_EPOCH / 1e6:.0f} M examples)")
     return f" Published: {', '.join(parts)}." if parts else ""
 
 
-def is_counted(table: dict[str, Any]) -> bool:
+def is_counted(table: ComparedTable) -> bool:
     """Whether it has so many cells that those which agree are also counted."""
-    return any(cell["measure"] in COUNTED for cell in table["cells"])
+    return any(cell.source.measure.kind in COUNTED for cell in table.cells)
 
 
-def is_split(table: dict[str, Any]) -> bool:
+def is_split(table: ComparedTable) -> bool:
     """Whether each of its rows is a distribution, whose values are other ones in each row."""
-    return all(cell["measure"] == "share" for cell in table["cells"])
+    return all(cell.source.measure.kind == "share" for cell in table.cells)
 
 
-def as_grid(table: dict[str, Any]) -> str:
-    by_place = {(cell["row"], cell["column"]): cell for cell in table["cells"]}
-    rows = [[row, *(show(by_place.get((row, column))) for column in table["columns"])] for row in table["rows"]
-            if any((row, column) in by_place for column in table["columns"])]
-    return markdown(["", *table["columns"]], rows)
+def cell_grid(table: ComparedTable) -> str:
+    texts = {place: to_markdown(cell_line(cell)) for place, cell in table.by_place.items()}
+    return grid(["", *table.columns], [[row, *(texts.get((row, column), "") for column in table.columns)]
+                                       for row in table.rows])
 
 
-def show(cell: dict[str, Any] | None) -> str:
-    """A cell: published → ours."""
-    if cell is None or cell["published"] is None:
-        return ""
-    ours = "·" if cell["ours"] is None else text(cell["ours"])
-    return f"{text(cell['published'])} → {f'**{ours}**' if cell['agrees'] is False else ours}"
+def share_grid(table: ComparedTable) -> str:
+    """A line for each row, with the values that it is split over and their shares."""
+    rows = {row: [f"{cell.source.measure.value}: {to_markdown(cell_line(cell))}" for cell in table.cells if cell.row == row]
+            for row in table.rows}
+    return grid(["", "predicted: percent of the pairs"], [[row, ", ".join(shares)] for row, shares in rows.items()])
 
 
-def in_shares(table: dict[str, Any]) -> str:
-    """A line for each row, with its values and their shares."""
-    rows = [[name, ", ".join(map(" ".join, shares))] for name, shares in shares_of(table, show).items()]
-    return markdown(["", "predicted: percent of the pairs"], rows)
+def cell_line(cell: ComparedCell) -> Line:
+    """A cell: published → ours, with emphasis where they differ. Tokens are code."""
+    if cell.published is None:
+        return []
+    published, ours = value_text(cell.published), value_text(cell.ours)
+    if published.startswith("+"):
+        return [Span("code", published), " → ", Span("code", ours)]
+    return [f"{published} → ", Span("strong", ours) if cell.agrees is False else ours]
 
 
-def shares_of(table: dict[str, Any], shown: Callable[[dict[str, Any]], str]) -> dict[str, list[tuple[str, str]]]:
-    """For each row the values that it is split over, each with its share."""
-    return {row: [(cell["column"].replace(" %", ":"), shown(cell)) for cell in table["cells"] if cell["row"] == row]
-            for row in table["rows"]}
+def value_text(value: Value | None) -> str:
+    """A value without marks; a dot where there is none."""
+    if isinstance(value, tuple):
+        return "{" + ", ".join(map(str, value)) + "}" if value else "none"
+    return "·" if value is None else str(value)
 
 
-def in_groups(table: dict[str, Any]) -> str:
-    return markdown(*group_rows(table))
+@dataclass(frozen=True)
+class Group:
+    """A column, or a row where a row is a distribution: how many of its cells agree, which differ, and the runs."""
+
+    name: str
+    cells: int
+    measured: int
+    agreeing: int
+    differing: list[str]
+    runs: list[str]
 
 
-def group_rows(table: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """For each column how many cells agree, those that do not, and the run; for each row where a row is a distribution.
-    Headings and rows."""
-    one, other = ("row", "column") if is_split(table) else ("column", "row")
+def groups(table: ComparedTable) -> list[Group]:
+    listed, by_row = [], is_split(table)
+    for name in table.rows if by_row else table.columns:
+        cells = [cell for cell in table.cells if name == (cell.row if by_row else cell.column)]
+        measured = [cell for cell in cells if cell.ours is not None]
+        differing = [f"{cell.column if by_row else cell.row}: {value_text(cell.published)} → {value_text(cell.ours)}"
+                     for cell in measured if cell.agrees is False]
+        listed.append(Group(name, len(cells), len(measured), sum(cell.agrees is True for cell in measured), differing,
+                            list(dict.fromkeys(cell.run for cell in measured if cell.run))))
+    return listed
+
+
+def group_grid(table: ComparedTable) -> str:
+    """For each group how many cells agree, those that do not, and the runs."""
     rows = []
-    for name in table[f"{one}s"]:
-        cells = [cell for cell in table["cells"] if cell[one] == name]
-        measured = [cell for cell in cells if cell["ours"] is not None]
-        differing = [f"{cell[other]}: {text(cell['published'])} → {text(cell['ours'])}" for cell in measured
-                     if cell["agrees"] is False]
-        more = f", and {len(differing) - LONGEST_LIST} more" if len(differing) > LONGEST_LIST else ""
-        rows.append([name, str(len(cells)), str(len(measured)) if measured else "·",
-                     str(sum(cell["agrees"] is True for cell in measured)) if measured else "·",
-                     ", ".join(differing[:LONGEST_LIST]) + more,
-                     ", ".join(f"`{run}`" for run in dict.fromkeys(cell["run"] for cell in measured))])
-    return [one, "cells", "measured", "agree", "published → ours where they differ", "run"], rows
+    for group in groups(table):
+        more = f", and {len(group.differing) - LONGEST_LIST} more" if len(group.differing) > LONGEST_LIST else ""
+        rows.append([group.name, str(group.cells), str(group.measured or "·"),
+                     str(group.agreeing) if group.measured else "·", ", ".join(group.differing[:LONGEST_LIST]) + more,
+                     to_markdown(run_names(group.runs))])
+    return grid(["row" if is_split(table) else "column", "cells", "measured", "agree", "published → ours where they differ",
+                 "run"], rows)
 
 
-def reasons(table: dict[str, Any]) -> list[str]:
+def difference_lines(table: ComparedTable) -> list[Line]:
     """Why ours differs, each reason once with the cells it is about; and results of another distribution, model or an older
-    recipe as such, also those beside the run that stands for a cell."""
-    found: dict[str, list[str]] = {}
-    for cell in table["cells"]:
-        if cell["measured_as"]:
-            found.setdefault(f"measured as {cell['measured_as']} (`{cell['run']}`)", []).append(cell["row"])
-        if cell["agrees"] is False:
-            found.setdefault(f"{cell['why']['reason']}: {cell['why']['text']}", []).append(cell["row"])
-        for one in cell["otherwise"]:
-            found.setdefault(f"{one['ours']} correct GCD, where {cell['published']} are published, "
-                             f"if measured as {one['measured_as']} (`{one['run']}`)", []).append(cell["row"])
-    lines = []
-    for why, rows in found.items():
+    recipe as such, also those beside the run that represents a cell."""
+    rows_of: dict[tuple[str | Span, ...], list[str]] = {}
+    for cell in table.cells:
+        if cell.measured_as and cell.run:
+            rows_of.setdefault((f"measured as {cell.measured_as} (", Span("run", cell.run), ")"), []).append(cell.row)
+        if cell.why:
+            rows_of.setdefault((f"{cell.why.reason}: {cell.why.text}",), []).append(cell.row)
+        for other in cell.others:
+            rows_of.setdefault((f"{len(other.correct)} correct GCD, where {cell.published} are published, if measured as "
+                                f"{measured_as(other)} (", Span("run", other.name), ")"), []).append(cell.row)
+    lines: list[Line] = []
+    for why, rows in rows_of.items():
         names = list(dict.fromkeys(rows))
-        lines.append(f"{', '.join(names[:LONGEST_LIST])}{' …' if len(names) > LONGEST_LIST else ''}: {why}.")
-    old = Counter(cell["recipe"] for cell in table["cells"] if cell["current"] is False)
-    return lines + [f"{count_of(count, 'cell')} {'was' if count == 1 else 'were'} measured in an older recipe, {recipe}."
+        lines.append([f"{', '.join(names[:LONGEST_LIST])}{' …' if len(names) > LONGEST_LIST else ''}: ", *why, "."])
+    old = Counter(cell.choice.entry.recipe for cell in table.cells if cell.choice and not cell.choice.entry.is_current)
+    return lines + [[f"{count_of(count, 'cell')} {'was' if count == 1 else 'were'} measured in an older recipe, {recipe}."]
                     for recipe, count in old.items()]
 
 
-def alike_line(one: dict[str, Any]) -> str:
+def similar_line(run: SimilarRun) -> Line:
     """The predictions of a run that grokked, in the form of the table."""
-    of = len(one["predictions"])
-    but = f" but those of {', '.join(map(str, one['unruled']))}" if one["unruled"] else ""
-    told = f"each{but} is the largest element of D that divides k ({of - len(one['unruled'])} of {of})"
-    return (f"Ours in base {one['base']} in the form of this table (`{one['run']}`), where "
-            f"{' and '.join(map(str, one['grokked']))} {'were' if len(one['grokked']) > 1 else 'was'} grokked; for k from 1 "
-            f"on: {', '.join(map(str, one['predictions']))}; {told}.")
+    of = len(run.predictions)
+    but = f" but those of {', '.join(map(str, run.unruled))}" if run.unruled else ""
+    return [f"Ours in base {run.entry.config.task.base} in the form of this table (", Span("run", run.entry.name),
+            f"), where {' and '.join(map(str, run.grokked))} {'were' if len(run.grokked) > 1 else 'was'} grokked; for k "
+            f"from 1 on: {', '.join(map(str, run.predictions))}; each{but} is the largest element of D that divides k "
+            f"({of - len(run.unruled)} of {of})."]
 
 
-def curve_line(one: dict[str, Any]) -> str:
+def curve_line(run: CurveRun) -> Line:
     """The steps of a learning curve in words."""
-    curve, steps, best = one["curve"], [], 0
-    for examples, count in zip(curve["examples"], curve["n_correct"], strict=True):
+    steps, best = [], 0
+    for examples, count in zip(run.entry.curve["examples"], run.entry.curve["n_correct"], strict=True):
         if count > best:
             best = count
             steps.append(f"{count} at {examples / PAPER_EPOCH:.1f}")
-    stands = f", measured as {one['measured_as']}" if one["measured_as"] else ""
-    return f"- `{one['run']}` (seed {one['seed']}{stands}), correct GCD at epoch: {', '.join(steps)}."
+    instead = measured_as(run.entry)
+    return [Span("run", run.entry.name), f" (seed {run.entry.seed}{f', measured as {instead}' if instead else ''}), "
+            f"correct GCD at epoch: {', '.join(steps)}."]
 
 
-def runs_section(entries: Iterable[Entry]) -> str:
-    lines = ["## Runs", "", RUNS_HEAD, ""]
-    found = [run_lines(run_facts(entry)) for entry in entries]
-    return "\n".join([*lines, *(found or ["None is measured yet."])])
+def run_line(entry: Entry) -> Line:
+    """What was trained, how long it took, what it learned, and whether the rules hold."""
+    parts = [f": {entry.recipe}, seed {entry.seed}; {effort(entry)}; accuracy {entry.accuracy:.2f}"]
+    explanation = entry.explanation
+    if explanation is not None:
+        parts += [f"{len(entry.correct)} correct GCD ({shorten(entry.correct)})",
+                  f"form {explanation.form.letter}, {explanation.verdict}, stratified fidelity "
+                  f"{100 * explanation.fidelity['stratified'].value:.2f} %"]
+        if explanation.form.has_classes and explanation.model.labels:
+            parts.append(f"classes {shorten(explanation.model.labels)}")
+        if explanation.being_learned:
+            parts.append(f"being learned: {shorten(explanation.being_learned)}")
+        parts += [f"the rule '{name}' is broken by {shorten(dict.fromkeys(breach.k for breach in rule.exceptions))}"
+                  for name, rule in explanation.rules.items() if not rule.holds]
+    return [Span("strong", entry.name), "; ".join(parts) + "."]
 
 
-def run_lines(run: dict[str, Any]) -> str:
-    parts = [f"**{run['run']}**: {run['recipe']}, seed {run['seed']}; {effort(run)}; accuracy {run['accuracy']:.2f}"]
-    if run["D"] is not None:
-        parts.append(f"{run['n_correct']} correct GCD ({shorten(run['D'])})")
-        parts.append(f"form {run['form']}, {run['verdict']}, stratified fidelity {run['fidelity']:.2f} %")
-        if run["classes"]:
-            parts.append(f"classes {shorten(run['classes'])}")
-        if run["being_learned"]:
-            parts.append(f"being learned: {shorten(run['being_learned'])}")
-        parts += [f"the rule '{name}' is broken by {shorten(dict.fromkeys(one.get('k', '?') for one in exceptions))}"
-                  for name, exceptions in run["broken"].items()]
-    return f"- {'; '.join(parts)}.\n  `{run['command']}`"
-
-
-def effort(run: dict[str, Any]) -> str:
+def effort(entry: Entry) -> str:
     """How long it took, and for how many examples; the speed is of training alone, and is said to be."""
-    stalled = f", {run['stalled_minutes']} of them stalled" if run["stalled_minutes"] else ""
-    speed = f", {run['examples_per_s']:,} examples/s in training" if run["examples_per_s"] else ""
-    return f"{run['minutes']} minutes{stalled}; {millions(run['examples'])}{speed}"
+    stalled, speed = round(entry.stalled_minutes, 1), entry.facts["examples_per_s"]
+    return (f"{round(entry.minutes, 1)} minutes{f', {stalled} of them stalled' if stalled else ''}; "
+            f"{millions(entry.examples)}{f', {speed:,} examples/s in training' if speed else ''}")
 
 
-def shorten(values: Iterable[Any]) -> str:
-    listed = list(map(str, values))
-    return ", ".join(listed[:40]) + (f" and {len(listed) - 40} more" if len(listed) > 40 else "")
+def run_item(entry: Entry) -> str:
+    """A run with the command that repeats it, as an item of a list."""
+    return f"{item(run_line(entry))}\n  `{entry.command}`"
 
 
-def text(value: Any) -> str:
-    if isinstance(value, list):
-        return "{" + ", ".join(map(str, value)) + "}" if value else "none"
-    return f"`{value}`" if isinstance(value, str) and value.startswith("+") else str(value)
+def item(line: Line) -> str:
+    return f"- {to_markdown(line)}"
 
 
-def markdown(head: list[str], rows: list[list[str]]) -> str:
+def grid(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])

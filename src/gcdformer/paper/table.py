@@ -12,10 +12,15 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gcdformer.config import Config
+from gcdformer.errors import UserError
 from gcdformer.presets import preset
 
 Value = int | float | str | tuple[int, ...]
 Leaves = tuple[tuple[str, Any], ...]
+Json = dict[str, Any]
+"""Plain data for scripts, made at the very end."""
+Settings = dict[str, object]
+"""Leaves of the schema by name."""
 Kind = Literal[
     "correct",           # number of correct GCD
     "accuracy",          # percent of the natural test set
@@ -39,11 +44,11 @@ REASONS: tuple[Reason, ...] = ("pitfall", "fewer examples", "other recipe", "sma
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is trained, but for the seed: the same run may serve cells of several tables.
+    """What is trained, but for the seed: the same run may measure cells of several tables.
 
-    `model` is given where the table varies the model; `small` stands in its place in presets other than `paper`. `two_set`
-    is for tables about grokked primes: presets other than `paper` draw that share of the examples from so many that are
-    repeated, or they do not grok.
+    `model` is given where the table varies the model; presets other than `paper` take `small` in its place. `two_set` is for
+    tables about grokked primes: presets other than `paper` draw that share of the examples from that many repeated ones, or
+    they do not grok.
     """
 
     base: int
@@ -59,7 +64,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Tells experiments apart; also the name of the run folder, with the seed added."""
+        """Distinguishes experiments; with the seed added it is also the name of the run folder."""
         words = [f"base-{self.base}"]
         if self.task != "gcd":
             words = [self.task, *words, f"max-{self.maximum}"]
@@ -104,7 +109,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a cell tells of a run; `k` is a GCD, `value` a prediction or a number, `epoch` one of the paper's epochs."""
+    """What a cell measures of a run; `k` is a GCD, `value` a prediction or a number, `epoch` one of the paper's epochs."""
 
     kind: Kind
     k: int = 0
@@ -120,6 +125,9 @@ class Note:
     text: str
     alone: bool = False
     """Whether it explains a difference whatever the budgets are: a misprint, a column that is of another distribution."""
+
+    def to_json(self) -> dict[str, str]:
+        return {"reason": self.reason, "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -138,10 +146,17 @@ class Cell:
         """Whether it needs no run."""
         return self.measure.kind in COMPUTED
 
+    @property
+    def needs(self) -> list[Experiment]:
+        """The experiments whose runs measure it; where prime powers have to be new, also the natural one."""
+        if self.computed:
+            return []
+        return [self.experiment, self.experiment.natural] if self.measure.kind == "new-prime-powers" else [self.experiment]
+
 
 @dataclass(frozen=True)
 class Table:
-    """A table, or the readable facts of a figure. `number` is the paper's, which numbers tables and figures apart, also
+    """A table, or the readable facts of a figure. `number` is the paper's, which numbers tables and figures separately, also
     through the appendix; a figure's label begins with `fig:`. `epochs` and `best_of` are the paper's own budget, where it is
     stated; a figure shows all of its `best_of` seeds."""
 
@@ -155,10 +170,10 @@ class Table:
     note: Note | None = None
     curves: tuple[Experiment, ...] = ()
     """The experiments whose learning curves a figure shows."""
-    alike: tuple[Experiment, ...] = ()
-    """For a table of predictions: other experiments whose predictions are told in its form, once they have grokked."""
+    similar: tuple[Experiment, ...] = ()
+    """For a table of predictions: other experiments whose predictions are reported in its form once they have grokked."""
     epochs_of_columns: tuple[tuple[str, int], ...] = ()
-    """The columns whose epochs are others than the table's."""
+    """The columns that have epochs of their own."""
 
     @property
     def is_figure(self) -> bool:
@@ -168,6 +183,10 @@ class Table:
     def in_paper(self) -> str:
         """What the paper calls it: Table 2, Figure 1."""
         return f"{'Figure' if self.is_figure else 'Table'} {self.number}"
+
+    @property
+    def heading(self) -> str:
+        return f"{self.in_paper}: {self.name}"
 
     @property
     def rows(self) -> list[str]:
@@ -183,7 +202,7 @@ class Table:
 
     @property
     def bases(self) -> list[int]:
-        return sorted({cell.experiment.base for cell in self.cells} | {one.base for one in self.curves})
+        return sorted({cell.experiment.base for cell in self.cells} | {experiment.base for experiment in self.curves})
 
     def epochs_of(self, cell: Cell) -> int | None:
         """The epochs behind a published value, where they are stated; those to reach a number of GCD are the value."""
@@ -194,19 +213,25 @@ class Table:
     def epochs_for(self, experiment: Experiment) -> int | None:
         """The epochs of an experiment's runs, where they are stated."""
         columns = {cell.column for cell in self.cells if cell.experiment == experiment}
-        found = {dict(self.epochs_of_columns).get(column, self.epochs) for column in columns}
-        return found.pop() if len(found) == 1 else self.epochs
+        stated = {dict(self.epochs_of_columns).get(column, self.epochs) for column in columns}
+        return stated.pop() if len(stated) == 1 else self.epochs
 
     def experiments(self, bases: Iterable[int] | None = None) -> list[Experiment]:
         """What has to be trained for this table, each once; the natural runs that others are compared with too."""
         wanted = None if bases is None else set(bases)
-        found: dict[Experiment, None] = dict.fromkeys(self.curves)
-        for cell in self.published:
-            if not cell.computed:
-                found[cell.experiment] = None
-                if cell.measure.kind == "new-prime-powers":
-                    found[cell.experiment.natural] = None
-        return [one for one in found if wanted is None or one.base in wanted]
+        needed = [*self.curves, *(experiment for cell in self.published for experiment in cell.needs)]
+        return [experiment for experiment in dict.fromkeys(needed) if wanted is None or experiment.base in wanted]
+
+    def named_experiments(self, words: Iterable[str], bases: Iterable[int] | None = None) -> list[Experiment]:
+        """Those that have these names or, where none has, whose names contain the word."""
+        listed, chosen = self.experiments(bases), list[Experiment]()
+        for word in words:
+            fitting = [run for run in listed if word == run.name] or [run for run in listed if word and word in run.name]
+            if not fitting:
+                example = f"; one is named {listed[0].name}" if listed else ""
+                raise UserError(f"only: no experiment of {self.name} has '{word}' in its name{example}")
+            chosen += fitting
+        return list(dict.fromkeys(chosen))
 
 
 def numbers(text: str) -> list[list[float]]:
@@ -215,20 +240,18 @@ def numbers(text: str) -> list[list[float]]:
 
 
 def grid(text: str, columns: Iterable[tuple[str, Measure]], experiments: Callable[[int, int], Experiment],
-         notes: Mapping[tuple[int, str], Note] = MappingProxyType({})) -> tuple[Cell, ...]:
+         notes: Mapping[tuple[int, str], Note] = MappingProxyType({}), skip: int = 0) -> tuple[Cell, ...]:
     """Cells of a table whose rows are bases: `base value value …`, a dash where there is none.
 
-    `experiments(base, column number)` names the run of a cell; `notes` are by base and column.
+    `experiments(base, column number)` names the run of a cell; `notes` are by base and column. Tables of the same bases may
+    stand side by side in a text: `skip` is how many values are others'.
     """
-    cells = []
-    named = list(columns)
+    cells, named = [], list(columns)
     for line in text.strip().splitlines():
-        first, *words = line.split()
-        base = int(first)
-        assert len(words) == len(named), line
-        for place, ((column, measure), word) in enumerate(zip(named, words, strict=True)):
-            note = notes.get((base, column))
-            cells.append(Cell(first, column, parse(word), measure, experiments(base, place), note))
+        base, *words = line.split()
+        for place, ((column, measure), word) in enumerate(zip(named, words[skip:][:len(named)], strict=True)):
+            cells.append(Cell(base, column, parse(word), measure, experiments(int(base), place),
+                              notes.get((int(base), column))))
     return tuple(cells)
 
 

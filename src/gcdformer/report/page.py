@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from gcdformer.display import figures
 from gcdformer.display.html import certificate_sections, header
-from gcdformer.display.words import describe_config
+from gcdformer.display.style import page_style
+from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
@@ -53,9 +53,9 @@ def write_figures(folder: Path, runs: list[Run], checkpoint: str = "last") -> li
     return written
 
 
-def write_explanation(path: Path, found: Explanation, what: str, history: Timeline | None) -> None:
+def write_explanation(path: Path, explanation: Explanation, what: str, history: Timeline | None) -> None:
     """The explanation alone, of a run or of anyone's predictions."""
-    parts = [header(what, f"base {found.base}", found, []), certificate_sections(found)]
+    parts = [header(what, f"base {explanation.base}", explanation, []), certificate_sections(explanation)]
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
@@ -82,14 +82,14 @@ def run_sections(run: Run, checkpoint: str) -> str:
         facts.insert(0, ("accuracy", f"{last['accuracy']:.2f} %"))
         parts = [header(run.path.name, about, None, facts), figure_section("Learning curves", figures.curves({"": lines}))]
         return "\n".join([*parts, repeat_section(run)])
-    found = explain_run(run, checkpoint)
+    explanation = explain_run(run, checkpoint)
     history = timeline(lines)
     best = best_line(lines)
     if best is not None and best["epoch"] != last["epoch"]:
         facts.append(("best epoch", f"{best['epoch']} ({best['n_correct']} correct)"))
     return "\n".join([
-        header(run.path.name, about, found, facts),
-        certificate_sections(found),
+        header(run.path.name, about, explanation, facts),
+        certificate_sections(explanation),
         figure_section("Learning curves", figures.curves({"": lines}, history),
                        "Dotted vertical lines mark the epochs at which a prime power was first learned."),
         figure_section("D over time", figures.raster(lines), "A row for each k: when the model knew it."),
@@ -101,10 +101,8 @@ def run_sections(run: Run, checkpoint: str) -> str:
 
 
 def timeline_section(history: Timeline) -> str:
-    items = [(step.epoch, escape(step.sentence())) for step in history.steps]
-    items += [(first, f"epochs {first} to {last}: nothing new") for first, last in history.stagnation]
-    rows = "".join(f"<li>{text}</li>" for _, text in sorted(items))
-    return f"<section><h2>How it was learned</h2><ol class=\"events\">{rows}</ol></section>"
+    rows = "".join(f"<li>{escape(text)}</li>" for _, text, _ in timeline_sentences(history))
+    return f'<section><h2>How it was learned</h2><ol class="events">{rows}</ol></section>'
 
 
 def comparison_section(runs: list[Run]) -> str:
@@ -141,9 +139,8 @@ def write_page(path: Path, title: str, body: str) -> None:
     """Write the page; the folder must be there."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"{path}: cannot be written; name a file in an existing folder")
-    style = (files("gcdformer.display") / "style.css").read_text(encoding="utf-8")
     path.write_text(f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{escape(title)} · gcdformer</title><style>{style}</style></head>
-<body><main>{body}</main><footer>gcdformer {__version__}</footer></body></html>
+<meta name="color-scheme" content="light dark"><title>{escape(title)} · gcdformer</title><style>{page_style()}</style></head>
+<body class="gcdformer page"><main>{body}</main><footer>gcdformer {__version__}</footer></body></html>
 """, encoding="utf-8")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 import torch
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -16,9 +17,9 @@ from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.models import described_model
-from gcdformer.runs.checkpoint_names import checkpoint_path as checkpoint_path
-from gcdformer.runs.checkpoint_names import checkpoint_steps as checkpoint_steps
 from gcdformer.runs.files import read_checked, read_folder, read_sums, recover_folders, remove_folder, replace_folder
+from gcdformer.runs.folder import checkpoint_path as checkpoint_path
+from gcdformer.runs.folder import checkpoint_steps as checkpoint_steps
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 Count = Annotated[int, Field(ge=0)]
@@ -26,7 +27,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass
 class TrainingState:
-    """Where a run stands: with the weights and the optimiser, all that the next step depends on."""
+    """How far a run is: with the weights and the optimiser, all that the next step depends on."""
 
     __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)
     step: Count = 0
@@ -77,13 +78,38 @@ def load_checkpoint(folder: Path, step: int) -> Checkpoint:
 
 
 def load_state(folder: Path, step: int) -> TrainingState:
-    """Where a checkpoint stands, without reading its weights; `DamagedFile` if it cannot be trusted."""
+    """The state of a checkpoint, without reading its weights; `DamagedFile` if it cannot be trusted."""
     path = checkpoint_path(folder, step)
     data = read_checked(path / "state.json", read_sums(path, FILES)["state.json"])
     try:
         return read_state(data, step)
     except ValueError as error:
         raise DamagedFile(f"{path / 'state.json'}: not a checkpoint's: {type(error).__name__}") from None
+
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Newest(Generic[Content]):
+    """The newest checkpoint that is whole, what was read of it, and what is wrong with each that is newer."""
+
+    step: int
+    content: Content
+    damaged: list[str]
+
+
+def newest_whole(folder: Path, load: Callable[[Path, int], Content]) -> Newest[Content] | None:
+    """The newest checkpoint that `load` can read; None if there never was one, `DamagedFile` if all are damaged."""
+    damaged: list[str] = []
+    for step in reversed(checkpoint_steps(folder)):
+        try:
+            return Newest(step, load(folder, step), damaged)
+        except DamagedFile as error:
+            damaged.append(str(error))
+    if damaged:
+        raise DamagedFile(f"{damaged[0]}; no checkpoint of this run is whole")
+    return None
 
 
 def read_state(data: bytes, step: int) -> TrainingState:

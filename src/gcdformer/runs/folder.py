@@ -1,6 +1,6 @@
-"""A run folder on disk: its configuration with checksum, its lock, its metrics and prediction tables.
+"""A run folder on disk: its configuration with checksum, its lock, its metrics and prediction tables, which checkpoints.
 
-Knows files and configurations, not models. One process writes; any number may read.
+Knows files and configurations, not models, and imports no torch. One process writes; any number may read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,7 @@ from gcdformer.errors import DamagedFile, InUse, UserError
 from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
 from gcdformer.runs.files import replace_file, require_folder, sha256, writing
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
-from gcdformer.tasks.registry import task_digest
-from gcdformer.tasks.trust import require_trusted
+from gcdformer.tasks.registry import require_trusted, task_digest
 from gcdformer.version import __version__
 
 HEADER = "# gcdformer run, do not edit; sha256 of all that follows: "
@@ -59,8 +57,8 @@ class RunFolder:
         body = "\n".join(lines) + "\n" + config.to_toml()
         replace_file(self.config_path, f"{HEADER}{sha256(body.encode())}\n{body}".encode())
 
-    def read_config(self) -> tuple[Config, dict[str, Any]]:
-        """The configuration and what made it."""
+    def read_config(self) -> tuple[Config, dict[str, str]]:
+        """The configuration and what made it: versions, and digests of the files it read."""
         require_folder(self.path)
         try:
             text = self.config_path.read_bytes().decode()
@@ -82,7 +80,7 @@ class RunFolder:
             raise DamagedFile(f"{self.config_path}: written by gcdformer {made_by.get('version')}, "
                               f"this is {__version__}: {error}") from None
         require_trusted(config.task.task, self.config_path)
-        return config, made_by
+        return config, {name: str(value) for name, value in made_by.items()}
 
     def metrics(self) -> list[Line]:
         return read_metrics(self.metrics_path)
@@ -155,3 +153,13 @@ def versions() -> dict[str, str]:
 def best_line(lines: list[Line]) -> Line | None:
     """The evaluation with most correct GCD, then highest accuracy; the earliest of equals."""
     return max(lines, key=lambda line: (line.get("n_correct", 0), line["accuracy"], -line["epoch"]), default=None)
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    return folder / "checkpoints" / f"step-{step:09d}"
+
+
+def checkpoint_steps(folder: Path) -> list[int]:
+    """The steps that have a checkpoint, whole or damaged, in order."""
+    names = [path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*")]
+    return sorted(int(name) for name in names if name.isdecimal())

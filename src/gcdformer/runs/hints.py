@@ -55,32 +55,32 @@ def nearby(path: Path) -> str:
     return shown if os.sep in shown else f".{os.sep}{shown}"
 
 
-def questions(run: Run, found: Explanation) -> list[int]:
+def questions(run: Run, explanation: Explanation) -> list[int]:
     """Operands that show the sieve: a pair whose GCD is not in D, so that the model answers the largest element of D that
     divides it, then a pair that it answers right. The model has been asked and agrees with the rules."""
     chosen: list[int] = []
-    for gcds in (unlearned(found), learned(found)):
-        chosen += next(agreeing_pairs(run, found, gcds), [])
+    for gcds in (unlearned(explanation), learned(explanation)):
+        chosen += next(agreeing_pairs(run, explanation, gcds), [])
     return chosen or run.stream.examples(0, 1)[0, :2].tolist()
 
 
-def unlearned(found: Explanation) -> list[int]:
+def unlearned(explanation: Explanation) -> list[int]:
     """GCD that the rules answer by a smaller divisor, those first for which that is more than 1."""
-    wrong = [k for k in found.shares if 1 <= found.model.answer(k) < k and k % found.model.answer(k) == 0]
-    return sorted(wrong, key=lambda k: (k in found.being_learned, found.model.answer(k) == 1, k))
+    wrong = [k for k in explanation.shares if 1 <= explanation.model.answer(k) < k and k % explanation.model.answer(k) == 0]
+    return sorted(wrong, key=lambda k: (k in explanation.being_learned, explanation.model.answer(k) == 1, k))
 
 
-def learned(found: Explanation) -> list[int]:
+def learned(explanation: Explanation) -> list[int]:
     """GCD that the rules answer right, the largest first."""
-    return sorted((k for k in found.shares if k > 1 and found.model.answer(k) == k), reverse=True)
+    return sorted((k for k in explanation.shares if k > 1 and explanation.model.answer(k) == k), reverse=True)
 
 
-def agreeing_pairs(run: Run, found: Explanation, gcds: list[int]) -> Iterator[list[int]]:
+def agreeing_pairs(run: Run, explanation: Explanation, gcds: list[int]) -> Iterator[list[int]]:
     """Pairs of these GCD for which the model answers what the rules say."""
     for k in gcds[:10]:
         pairs = [(k * x, k * y) for x, y in FACTORS if gcd(x, y) == 1 and k * max(x, y) <= run.problem.maximum]
         if not pairs:
             continue
         a, b = np.array(pairs, dtype=np.int64).T
-        agree = run.predict(a, b) == found.model.answer(k)
+        agree = run.predict(a, b) == explanation.model.answer(k)
         yield from (list(pair) for pair, same in zip(pairs, agree, strict=True) if same)

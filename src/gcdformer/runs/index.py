@@ -1,7 +1,7 @@
 """Many runs as one table: a row per run, with its configuration, its last and its best evaluation.
 
-The rows are derived from config.toml and metrics.jsonl and kept in `.runs.parquet` beside the runs, a Parquet table followed
-by its SHA-256; a row is made again when one of the two files has changed, all are if the index is damaged. Remove it at
+The rows are derived from config.toml and metrics.jsonl and stored in `.runs.parquet` beside the runs, a Parquet table and
+its SHA-256; a row is made again when one of the two files has changed, all are if the index is damaged. Remove it at
 any time: the files are the truth. Knows no SQL and no model.
 """
 
@@ -30,6 +30,10 @@ try:
 except ImportError:
     raise MissingExtra("pyarrow", "query") from None
 
+Row = dict[str, object]
+"""Plain values by column."""
+Sections = dict[str, dict[str, object]]
+"""The tables of a config.toml."""
 INDEX = ".runs.parquet"
 DIGEST = 64  # hexadecimal digits of a SHA-256
 MANY = 500  # rows to make that are worth a second process
@@ -52,17 +56,17 @@ def runs_table(root: Path) -> pa.Table:
     if not root.is_dir():
         raise UserError(f"{root}: there is no such folder")
     stamps = dict(find_runs(root))
-    kept = read_index(root)
-    paths, known = kept["path"].to_pylist(), kept["stamp"].to_pylist()
+    index = read_index(root)
+    paths, known = index["path"].to_pylist(), index["stamp"].to_pylist()
     good = [stamps.get(path) == stamp for path, stamp in zip(paths, known, strict=True)]
     fresh = {path for path, is_good in zip(paths, good, strict=True) if is_good}
     missing = [path for path in stamps if path not in fresh]
     if missing or not all(good):
         rows = pa.Table.from_pylist(make_rows(root, [(path, stamps[path]) for path in missing]), schema=SCHEMA)
-        kept = pa.concat_tables([kept.filter(pa.array(good, pa.bool_())), rows]).sort_by("path")
+        index = pa.concat_tables([index.filter(pa.array(good, pa.bool_())), rows]).sort_by("path")
         with suppress(UserError):  # a folder one may only read has no index
-            replace_file(root / INDEX, to_bytes(kept), shared=True)
-    return kept
+            replace_file(root / INDEX, to_bytes(index), shared=True)
+    return index
 
 
 def find_runs(root: Path) -> Iterator[tuple[str, str]]:
@@ -79,9 +83,9 @@ def find_runs(root: Path) -> Iterator[tuple[str, str]]:
         return f"{FORMAT} {config.st_mtime_ns} {config.st_size} {metrics.st_mtime_ns} {metrics.st_size}"
 
     def walk(folder: str, name: str) -> Iterator[tuple[str, str]]:
-        found = stamp(folder)
-        if found is not None:
-            yield name or ".", found
+        mark = stamp(folder)
+        if mark is not None:
+            yield name or ".", mark
             return
         with os.scandir(folder) as entries:
             below = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
@@ -110,7 +114,7 @@ def to_bytes(table: pa.Table) -> bytes:
     return data + sha256(data).encode()
 
 
-def make_rows(root: Path, wanted: list[tuple[str, str]]) -> list[dict[str, Any]]:
+def make_rows(root: Path, wanted: list[tuple[str, str]]) -> list[Row]:
     """Rows from the files; with several processes if there are many."""
     orders = [(str(root), path, stamp) for path, stamp in wanted]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -120,11 +124,11 @@ def make_rows(root: Path, wanted: list[tuple[str, str]]) -> list[dict[str, Any]]
         return list(pool.map(make_row, orders, chunksize=100))
 
 
-def make_row(order: tuple[str, str, str]) -> dict[str, Any]:
+def make_row(order: tuple[str, str, str]) -> Row:
     """The row of one run; a damaged run has its problem in words instead."""
     root, path, stamp = order
     folder = RunFolder(Path(root) / path)
-    row: dict[str, Any] = {"name": (Path(root).absolute() / path).name, "path": path, "stamp": stamp}
+    row: Row = {"name": (Path(root).absolute() / path).name, "path": path, "stamp": stamp}
     try:
         sections = quick_config(folder) or slow_config(folder)
         lines = quick_lines(folder)
@@ -147,7 +151,7 @@ def make_row(order: tuple[str, str, str]) -> dict[str, Any]:
 parse_section = lru_cache(4096)(tomllib.loads)  # runs of a sweep have most sections in common
 
 
-def quick_config(folder: RunFolder) -> dict[str, Any] | None:
+def quick_config(folder: RunFolder) -> Sections | None:
     """The tables of config.toml if its checksum is right, without validating what was valid when it was written."""
     try:
         first, _, body = folder.config_path.read_bytes().decode().partition("\n")
@@ -158,14 +162,14 @@ def quick_config(folder: RunFolder) -> dict[str, Any] | None:
         return None
 
 
-def slow_config(folder: RunFolder) -> dict[str, Any]:
-    """The same with every check; tells what is wrong."""
+def slow_config(folder: RunFolder) -> Sections:
+    """The same with every check; an error says what is wrong."""
     config, made_by = folder.read_config()
-    return {**config.model_dump(), "gcdformer": made_by}
+    return {**config.model_dump(), "gcdformer": dict(made_by)}
 
 
 def quick_lines(folder: RunFolder) -> list[Line] | None:
-    """The lines of metrics.jsonl if their checksums are right; None asks for the reader that tells what is wrong."""
+    """The lines of metrics.jsonl if their checksums are right; None asks for the reader that says what is wrong."""
     try:
         *rows, rest = folder.metrics_path.read_bytes().split(b"\n")
         if rest:

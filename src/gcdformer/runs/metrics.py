@@ -5,39 +5,56 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.errors import DamagedFile
 from gcdformer.runs.files import replace_file, sha256, writing
 
-Line = dict[str, Any]
+Number = Annotated[int, Field(ge=1)]
+Gcds = Annotated[int, Field(ge=0, le=TESTED_GCDS)]
 
 
-class LineFields(BaseModel):
+class Events(TypedDict):
+    """The k that entered D and that left it since the evaluation before."""
+
+    entered: list[int]
+    left: list[int]
+
+
+class Scored(TypedDict):
+    """The scores of an evaluation; all but the accuracy only for tasks with a GCD."""
+
+    accuracy: Annotated[float, Field(ge=0, le=100)]
+    stratified_accuracy: NotRequired[float]
+    n_correct: NotRequired[Gcds]
+    n_modal: NotRequired[Gcds]
+    correct: NotRequired[list[int]]
+    D: NotRequired[list[int]]
+    being_learned: NotRequired[list[int]]
+    certified: NotRequired[bool]
+    events: NotRequired[Events]
+    predictions_sha256: NotRequired[str]
+
+
+@with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
+class Line(Scored):
     """What readers rely on; a line may hold more. A checksum says that a line is as it was written, not by whom."""
 
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-    epoch: int = Field(ge=1)
-    step: int = Field(ge=1)
-    examples: int = Field(ge=1)
-    seconds: float = Field(ge=0)
+    epoch: Number
+    step: Number
+    examples: Number
+    seconds: Annotated[float, Field(ge=0)]
     loss: float
-    accuracy: float = Field(ge=0, le=100)
     throughput: float | None
-    learning_rate: float = 0.0
-    test_loss: float = 0.0
-    stratified_accuracy: float = 0.0
-    n_correct: int = Field(0, ge=0, le=TESTED_GCDS)
-    n_modal: int = Field(0, ge=0, le=TESTED_GCDS)
-    correct: list[int] = []
-    D: list[int] = []
-    being_learned: list[int] = []
-    certified: bool = False
-    events: dict[str, list[int]] = {}
-    predictions_sha256: str = ""
+    learning_rate: NotRequired[float]
+    test_loss: NotRequired[float]
+
+
+LINE = TypeAdapter(Line)
 
 
 def to_text(line: Line) -> str:
@@ -70,7 +87,7 @@ def check_lines(lines: list[Line], path: Path) -> list[Line]:
     """The lines, if each is one of ours and their epochs are 1, 2, ...; else `DamagedFile` names the first that is not."""
     for number, line in enumerate(lines, 1):
         try:
-            LineFields.model_validate(line)
+            LINE.validate_python(line)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(map(str, first["loc"]))[:50]
@@ -113,8 +130,8 @@ def keep_metrics(path: Path, count: int) -> list[Line]:
     rows = text.split("\n")[:-1][:count]
     if len(rows) < count:
         raise DamagedFile(f"{path}: has {len(rows)} whole lines, although {count} epochs were evaluated")
-    kept = check_lines([from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)], path)
-    wanted = "".join(map(to_text, kept))
+    lines = check_lines([from_text(row, f"{path} line {number}") for number, row in enumerate(rows, 1)], path)
+    wanted = "".join(map(to_text, lines))
     if wanted != text:
         replace_file(path, wanted.encode("ascii"))
-    return kept
+    return lines

@@ -11,7 +11,6 @@ from gcdformer.config import config_leaves
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.index import runs_table
-from gcdformer.runs.metrics import Line
 
 try:
     import duckdb
@@ -27,7 +26,7 @@ GROUPED = ("count(*) AS runs, max(best_n_correct) AS best_n_correct, avg(best_n_
 
 
 @dataclass(frozen=True)
-class Question:
+class RunsQuery:
     """What is asked; `sql` instead of everything else."""
 
     where: str | None = None
@@ -40,14 +39,14 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """Named columns and rows of plain values."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
 
 
-class Runs:
+class RunsDatabase:
     """The runs under a folder, ready to be asked."""
 
     def __init__(self, root: Path) -> None:
@@ -60,7 +59,7 @@ class Runs:
         """Runs that could not be read, in words."""
         return [text for text in self.table["problem"].to_pylist() if text is not None]
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: RunsQuery) -> QueryResult:
         """The answer; a mistake in the question is a `UserError`."""
         if question.sql is None:
             return self.execute(self.sql_of(question))
@@ -68,15 +67,15 @@ class Runs:
             self.database.register("metrics", self.metrics_table())
         return self.execute(question.sql)
 
-    def execute(self, sql: str) -> Answer:
+    def execute(self, sql: str) -> QueryResult:
         try:
             cursor = self.database.execute(sql)
-            return Answer([column[0] for column in cursor.description or []], cursor.fetchall())
+            return QueryResult([column[0] for column in cursor.description or []], cursor.fetchall())
         except duckdb.Error as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise UserError(f"query: {' '.join(lines[:2])}") from None
 
-    def sql_of(self, question: Question) -> str:
+    def sql_of(self, question: RunsQuery) -> str:
         """The SQL of a question."""
         for name in (*question.group_by, *(() if question.group_by else question.columns)):
             if name not in self.table.schema.names:
@@ -108,7 +107,7 @@ class Runs:
 
     def metrics_table(self) -> pa.Table:
         """Every evaluation of every run, with the path of its run."""
-        rows: list[Line] = []
+        rows: list[dict[str, object]] = []
         for path, problem in zip(self.table["path"].to_pylist(), self.table["problem"].to_pylist(), strict=True):
             if problem is None:
                 rows += [{"path": path, **line} for line in RunFolder(self.root / path).metrics()]

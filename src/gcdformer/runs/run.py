@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,7 +15,7 @@ from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.weights import read_weights
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
 from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import task_digest
 
@@ -41,7 +42,7 @@ class Run:
 
     def __repr__(self) -> str:
         """One line: the folder, what was trained, how far it has come."""
-        task, model = self.config.task, self.config.model
+        from gcdformer.display.words import describe_task
         try:
             lines = self.metrics
         except DamagedFile:
@@ -50,12 +51,18 @@ class Run:
             state = f"{len(lines)} epochs, accuracy {lines[-1]['accuracy']:.2f} %" if lines else "no epoch evaluated"
             if lines and "n_correct" in lines[-1]:
                 state += f", {lines[-1]['n_correct']} correct GCD"
-        return f"Run({str(self.path)!r}: {task.task} in base {task.base}, {model.family}, {state})"
+        return f"Run({str(self.path)!r}: {describe_task(self.config)}, {self.config.model.family}, {state})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from gcdformer.runs.notebook import run_html
-        return run_html(self)
+        """What a notebook shows: the run as it is now; a file that cannot be read is named instead."""
+        from gcdformer.display.html import framed, run_html
+        from gcdformer.runs.explain import explain_run
+        try:
+            lines = self.metrics
+            explanation = explain_run(self) if lines and self.problem.task.has_gcd else None
+            return run_html(self.path.name, self.config, lines, explanation)
+        except UserError as error:
+            return framed(f"<h4>{escape(self.path.name)}</h4><p>{escape(str(error))}</p>")
 
     @cached_property
     def problem(self) -> Problem:
@@ -122,34 +129,29 @@ class Run:
 
     def require_gcd(self) -> None:
         if not self.problem.task.has_gcd:
-            raise UserError(f"{self.path}: prediction tables are for task 'gcd', not '{self.config.task.task}'")
+            raise UserError(f"{self.path}: prediction tables are for task 'gcd' and others with a GCD, not "
+                            f"'{self.config.task.task}'")
 
     def checkpoint_step(self, checkpoint: str = "last") -> int:
         """The step of the checkpoint that `best`, `last`, `certified` or an epoch means; for `last`, damaged ones are
         named in a warning and passed over."""
-        from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+        from gcdformer.runs.checkpoint import load_checkpoint, newest_whole
         steps = checkpoint_steps(self.path)
         if not steps:
             raise UserError(f"{self.path}: no checkpoint yet")
         if checkpoint == "last":
-            problems = []
-            for step in reversed(steps):
-                try:
-                    load_checkpoint(self.path, step)
-                except DamagedFile as error:
-                    problems.append(str(error))
-                    continue
-                for problem in problems:
-                    LOG.warning("gcdformer: damaged, passed over: %s; the weights are those of step %d", problem, step)
-                return step
-            raise DamagedFile(problems[0])
+            newest = newest_whole(self.path, load_checkpoint)
+            assert newest is not None, "there are steps"
+            for problem in newest.damaged:
+                LOG.warning("gcdformer: damaged, passed over: %s; the weights are those of step %d", problem, newest.step)
+            return newest.step
         per_epoch = self.config.training.steps_per_epoch
         epoch = self.epoch(checkpoint)
         step = epoch * per_epoch
         if step not in steps:
-            kept = ", ".join(str(s // per_epoch) for s in steps if s % per_epoch == 0) or "none"
+            stored = ", ".join(str(s // per_epoch) for s in steps if s % per_epoch == 0) or "none"
             name = checkpoint if checkpoint == str(epoch) else f"{checkpoint} (epoch {epoch})"
-            raise UserError(f"checkpoint {name}: its weights are not kept; epochs with weights: {kept}")
+            raise UserError(f"checkpoint {name}: its weights are not kept; epochs with weights: {stored}")
         return step
 
     def predictor(self, checkpoint: str | int = "last", *, device: str = "cpu", beam: int = 1) -> Predictor:

@@ -39,7 +39,7 @@ def figure_of_merit(line: Line) -> float:
     return float(line.get("n_correct", 0) + line["accuracy"] / 1000)
 
 
-def tuned_trial(orders: dict[str, Any]) -> None:
+def tuned_trial(orders: dict[str, str]) -> None:
     """What runs in a Tune worker: a session that reports each epoch, after its checkpoint is written."""
     from ray import tune
     last = {"epoch": 0, "merit": -1.0}
@@ -58,64 +58,63 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
                   reduction: int, retries: int) -> None:
     """Run what is not over, under ASHA. Sets the status and reason of each trial."""
     os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # signals are ours; `Watch` takes SIGUSR1 back
-    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the board tells
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the board shows it
     os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
     make_ready(address)
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
-    todo = {one.name: one for one in planned if not one.over}
+    todo = {trial.name: trial for trial in planned if not trial.over}
     first = next(iter(todo.values()))
-    longest = max(one.config.limits.max_epochs or NO_END for one in todo.values())
+    longest = max(trial.config.limits.max_epochs or NO_END for trial in todo.values())
     scratch = first.path.parent.absolute() / HIDDEN / "tune"
     endings: dict[str, Ending] = {}
     ours = handlers()
 
     class Watch(tune.Callback):
-        """Passes what Tune tells on to the board."""
+        """Passes what Tune reports on to the board."""
 
         def setup(self, *args: Any, **info: Any) -> None:
             set_handlers(ours)
 
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-            one = named(trial)
-            if one.status != "running":
-                note_start(one)
-                one.status = "running"
-                board.started(one)
+            planned = planned_as(trial)
+            if planned.status != "running":
+                note_start(planned)
+                planned.status = "running"
+                board.started(planned)
 
-        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any],
-                            **info: Any) -> None:
-            endings[named(trial).name] = Ending(result["code"], result["reason"])
+        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
+            endings[planned_as(trial).name] = Ending(result["code"], result["reason"])
             board.refresh()
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-            one = named(trial)
-            conclude(one, endings.get(one.name), bool(stop))
-            board.ended(one)
+            planned = planned_as(trial)
+            conclude(planned, endings.get(planned.name), bool(stop))
+            board.ended(planned)
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-            one = named(trial)
-            record_outcome(one, Ending(1, f"failed in Ray Tune, see {scratch}"))
-            board.ended(one)
+            planned = planned_as(trial)
+            record_outcome(planned, Ending(1, f"failed in Ray Tune, see {scratch}"))
+            board.ended(planned)
 
     class UntilSignal(tune.Stopper):
         """Ends all trials when a signal came."""
 
-        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        def __call__(self, trial_id: str, result: Any) -> bool:
             return False
 
         def stop_all(self) -> bool:
             return bool(stop)
 
-    def named(trial: Any) -> Planned:
+    def planned_as(trial: Any) -> Planned:
         return todo[json.loads(trial.config["trial"])["name"]]
 
     connect(address)
     try:
-        board.slots = room_for(first.trial.needs)
-        needs = {"cpu": first.trial.needs.cpus, "gpu": first.trial.needs.gpus}
-        orders = [json.dumps({"name": one.name, "out": str(one.path.absolute()), "here": str(Path.cwd()),
-                              "config": one.config.model_dump()}) for one in todo.values()]
+        board.slots = room_for(first.needs)
+        needs = {"cpu": first.needs.cpus, "gpu": first.needs.gpus}
+        orders = [json.dumps({"name": trial.name, "out": str(trial.path.absolute()), "here": str(Path.cwd()),
+                              "config": trial.config.model_dump()}) for trial in todo.values()]
         scheduler = ASHAScheduler(time_attr="epoch", metric="merit", mode="max", max_t=max(longest, grace),
                                   grace_period=grace, reduction_factor=reduction)
         tuner = tune.Tuner(
@@ -127,21 +126,22 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
             tuner.fit()
     finally:
         disconnect()
-    for one in todo.values():
-        if not one.over and one.status not in ("failed", "in use"):
-            one.status, one.reason = refresh(one).status, "stopped by a signal" if stop else "Ray Tune ended before it did"
-    if all(one.status != "failed" for one in planned):
+    for trial in todo.values():
+        if not trial.over and trial.status not in ("failed", "in use"):
+            trial.status = refresh(trial).status
+            trial.reason = "stopped by a signal" if stop else "Ray Tune ended before it did"
+    if all(trial.status != "failed" for trial in planned):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def conclude(one: Planned, ending: Ending | None, stopping: bool) -> None:
+def conclude(trial: Planned, ending: Ending | None, stopping: bool) -> None:
     """Status of a trial that Tune calls complete: it reached a limit, ended badly, or ASHA ended it."""
-    record_outcome(one, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
-    if one.over or stopping or ending is None or ending.code != DONE:
+    record_outcome(trial, ending or Ending(EXIT_INTERRUPTED, "ended before its first epoch"))
+    if trial.over or stopping or ending is None or ending.code != DONE:
         return
-    lines, problem = one.lines()
+    lines, problem = trial.lines()
     if problem or not lines:
-        one.reason = problem or one.reason
+        trial.reason = problem or trial.reason
         return
-    one.status, one.reason = "stopped", f"by ASHA after epoch {lines[-1]['epoch']}"
-    write_record(one, one.status, one.reason)
+    trial.status, trial.reason = "stopped", f"by ASHA after epoch {lines[-1]['epoch']}"
+    write_record(trial, trial.status, trial.reason)

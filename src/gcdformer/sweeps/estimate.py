@@ -12,8 +12,7 @@ from gcdformer.data import Problem
 from gcdformer.models import count_parameters, flops_per_example
 from gcdformer.sweeps.plan import Planned, newest_state
 from gcdformer.training.device import choose_device
-from gcdformer.training.session import measure_speed
-from gcdformer.training.throughput import mean_tokens
+from gcdformer.training.throughput import mean_tokens, measure_speed
 
 MOST_MEASURED = 4
 LARGEST_MEASURED = 60_000_000  # parameters
@@ -23,26 +22,26 @@ SECONDS = 1.0
 def estimate(planned: list[Planned]) -> dict[str, float | None]:
     """Seconds each trial still needs, by name; None where only stop_at_correct ends it or no shape could be measured."""
     speeds: dict[str, tuple[float, float, float]] = {}
-    todo = [one for one in planned if not one.over]
-    for one in todo:
-        shape = shape_of(one.config)
-        if shape not in speeds and len(speeds) < MOST_MEASURED and needs_speed(one.config) and small(one.config):
-            problem = Problem.of(one.config)
-            step, test = measure_speed(one.config.replace(init_from=None), problem, choose_device(one.config.machine),
+    todo = [trial for trial in planned if not trial.over]
+    for trial in todo:
+        shape = shape_of(trial.config)
+        if shape not in speeds and len(speeds) < MOST_MEASURED and needs_speed(trial.config) and small(trial.config):
+            problem = Problem.of(trial.config)
+            step, test = measure_speed(trial.config.replace(init_from=None), problem, choose_device(trial.config.machine),
                                        seconds=SECONDS)
-            speeds[shape] = (step_flops(one.config), step, test)
-    return {one.name: 0.0 if one.over else trial_seconds(one, speeds) for one in planned}
+            speeds[shape] = (step_flops(trial.config), step, test)
+    return {trial.name: 0.0 if trial.over else trial_seconds(trial, speeds) for trial in planned}
 
 
-def trial_seconds(one: Planned, speeds: dict[str, tuple[float, float, float]]) -> float | None:
-    limits, training = one.config.limits, one.config.training
-    state = newest_state(one.path)
+def trial_seconds(trial: Planned, speeds: dict[str, tuple[float, float, float]]) -> float | None:
+    limits, training = trial.config.limits, trial.config.training
+    state = newest_state(trial.path)
     bounds = []
     if limits.max_minutes is not None:
         bounds.append(60 * limits.max_minutes - (state.seconds if state else 0))
     if limits.max_epochs is not None and speeds:
-        flops = step_flops(one.config)
-        measured = speeds.get(shape_of(one.config)) or min(
+        flops = step_flops(trial.config)
+        measured = speeds.get(shape_of(trial.config)) or min(
             speeds.values(), key=lambda speed: abs(math.log(speed[0] / flops)))
         step, test = (seconds * flops / measured[0] for seconds in measured[1:])
         done = state.step / training.steps_per_epoch if state else 0.0
@@ -51,10 +50,10 @@ def trial_seconds(one: Planned, speeds: dict[str, tuple[float, float, float]]) -
 
 
 def wall_seconds(seconds: list[float], slots: int) -> float:
-    """The time of all trials with so many at once, longest first."""
+    """The time of all trials with that many at once, longest first."""
     ends = [0.0] * slots
-    for one in sorted(seconds, reverse=True):
-        ends[ends.index(min(ends))] += one
+    for needed in sorted(seconds, reverse=True):
+        ends[ends.index(min(ends))] += needed
     return max(ends)
 
 

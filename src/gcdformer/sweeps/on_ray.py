@@ -7,6 +7,7 @@ resumes elsewhere, from its last checkpoint. If this process dies, Ray ends its 
 from __future__ import annotations
 
 import importlib
+import json
 import logging
 import math
 import os
@@ -15,9 +16,10 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, final
 
 from gcdformer.config import Config
 from gcdformer.errors import MissingExtra, UserError
@@ -51,17 +53,18 @@ def connect(address: str | None) -> None:
     """Join a cluster, or start one on this machine that listens on 127.0.0.1 only."""
     make_ready(address)
     import ray
-    how: dict[str, Any] = dict(address=address)
-    problem = f"address: no Ray cluster answers at {address}"
+    start = partial(ray.init, log_to_driver=False, logging_level=logging.ERROR)
     if address is None:
-        how = dict(address="local", num_cpus=available_cores(), include_dashboard=False,
-                   object_store_memory=SMALLEST_STORE, _node_ip_address=LOCALHOST)
+        start = partial(start, address="local", num_cpus=available_cores(), include_dashboard=False,
+                        object_store_memory=SMALLEST_STORE, _node_ip_address=LOCALHOST)
         problem = "ray: no cluster could be started on this machine"
     else:
+        start = partial(start, address=address)
+        problem = f"address: no Ray cluster answers at {address}"
         check_address(address)
     try:
         with own_signals():
-            ray.init(**how, log_to_driver=False, logging_level=logging.ERROR)
+            start()
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise UserError(f"{problem}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
 
@@ -132,13 +135,14 @@ def go_to(folder: str) -> None:
         os.chdir(folder)
 
 
-def trial_task(tree: dict[str, Any], out: str, here: str) -> tuple[int, str]:
-    """What runs on a node."""
+def trial_task(config: str, out: str, here: str) -> tuple[int, str]:
+    """What runs on a node; the configuration is JSON."""
     go_to(here)
-    ending = run_trial(Config.parse(tree), Path(out), every=PROGRESS_SECONDS)
+    ending = run_trial(Config.parse(json.loads(config)), Path(out), every=PROGRESS_SECONDS)
     return ending.code, ending.reason
 
 
+@final
 class RayLauncher(Launcher):
     """Tasks. Ray queues them and places them where their needs are met."""
 
@@ -158,13 +162,14 @@ class RayLauncher(Launcher):
     def at_once(self, needs: Needs) -> int:
         return room_for(needs)
 
-    def start(self, one: Planned) -> None:
+    def start(self, trial: Planned) -> None:
         import ray
-        needs = one.trial.needs
+        needs = trial.needs
         # No retries of Ray's own: whether a lost trial resumes is decided, and counted, in one place for all launchers.
         task = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0)(trial_task)
-        reference = task.options(name=one.name).remote(one.config.model_dump(), str(one.path.absolute()), str(Path.cwd()))
-        self.tasks[reference] = one
+        reference = task.options(name=trial.name).remote(trial.config.model_dump_json(), str(trial.path.absolute()),
+                                                         str(Path.cwd()))
+        self.tasks[reference] = trial
 
     def wait(self, seconds: float) -> list[tuple[Planned, Ending]]:
         import ray

@@ -1,7 +1,7 @@
 """What of a sweep is done and what is missing, read from the run folders: they are the truth.
 
-A trial is found by what it is (its configuration without limits and machine), not by its name, so that a changed
-file adds trials and never repeats one. Only what a run folder cannot tell is recorded beside, in `.sweep/`: that a trial
+A trial's folder is known by what it is (its configuration without limits and machine), not by its name, so that a changed
+file adds trials and never repeats one. Only what a run folder cannot say is recorded beside, in `.sweep/`: that a trial
 diverged or was stopped early, and whether its horizon was asked for or fixed at its start.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gcdformer.config import Config
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.runs.checkpoint import TrainingState, checkpoint_steps, load_state
+from gcdformer.runs.checkpoint import TrainingState, load_state, newest_whole
 from gcdformer.runs.files import replace_file
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line
-from gcdformer.sweeps.sweep import Trial, distinct, identity_digest
+from gcdformer.sweeps.sweep import Needs, Trial, distinct, identity_digest
 from gcdformer.training.limits import limit_reached
 
 HIDDEN = ".sweep"
@@ -27,7 +27,7 @@ OVER = ("finished", "diverged", "stopped")
 
 @dataclass
 class Planned:
-    """A trial, its folder, and how it stands: missing, begun, finished; diverged, stopped (early), failed, in use."""
+    """A trial, its folder, and its status: missing, begun, finished; diverged, stopped (early), failed, in use."""
 
     trial: Trial
     path: Path
@@ -41,6 +41,14 @@ class Planned:
     @property
     def config(self) -> Config:
         return self.trial.config
+
+    @property
+    def needs(self) -> Needs:
+        return self.trial.needs
+
+    @property
+    def digest(self) -> str:
+        return self.trial.digest
 
     @property
     def over(self) -> bool:
@@ -62,20 +70,20 @@ def plan(trials: list[Trial], out: Path, *, retry: bool = False, beside: Iterabl
     folders = known_folders(out, {trial.digest for trial in (*trials, *beside)})
     planned: list[Planned] = []
     for trial in trials:
-        found = folders.get(trial.digest)
-        if found is None:
+        folder = folders.get(trial.digest)
+        if folder is None:
             name = trial.name if not (out / trial.name / "config.toml").exists() else distinct(trial)
             planned.append(Planned(trial, out / name))
         else:
-            planned.append(Planned(trial, found, *status_of(found, trial.config)))
-    for one in planned:
-        record = read_record(record_path(one))
-        if record is None or record["digest"] != one.trial.digest:
+            planned.append(Planned(trial, folder, *status_of(folder, trial.config)))
+    for entry in planned:
+        record = read_record(record_path(entry))
+        if record is None or record.digest != entry.digest:
             continue
         if retry:
-            note_start(one)
-        elif record["status"] in OVER and one.status != "finished":
-            one.status, one.reason = record["status"], record["reason"]
+            note_start(entry)
+        elif record.status in OVER and entry.status != "finished":
+            entry.status, entry.reason = record.status, record.reason
     return planned
 
 
@@ -88,12 +96,12 @@ def known_folders(out: Path, asked: Collection[str]) -> dict[str, Path]:
         record = read_record(out / HIDDEN / f"{path.parent.name}.json")
         free = config.model_copy(update={"training": config.training.model_copy(update={"horizon": None})})
         candidates = [identity_digest(config), identity_digest(free)] if record is None else [
-            record["digest"], identity_digest(config)]
+            record.digest, identity_digest(config)]
         claims += [(rank, path.parent, digest) for rank, digest in enumerate(candidates) if digest in asked][:1]
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for _, folder, digest in sorted(claims, key=lambda claim: claim[:2]):
-        found.setdefault(digest, folder)
-    return found
+        folders.setdefault(digest, folder)
+    return folders
 
 
 def status_of(path: Path, wanted: Config) -> tuple[str, str]:
@@ -112,52 +120,60 @@ def status_of(path: Path, wanted: Config) -> tuple[str, str]:
 
 
 def newest_state(path: Path) -> TrainingState | None:
-    """Where the newest checkpoint stands; None if there is none or it is damaged (training will tell)."""
-    steps = checkpoint_steps(path)
+    """The state of the newest whole checkpoint; None if there is none (training says which are damaged)."""
     try:
-        return load_state(path, steps[-1]) if steps else None
+        newest = newest_whole(path, load_state)
     except DamagedFile:
         return None
+    return newest.content if newest else None
 
 
-def record_path(one: Planned) -> Path:
-    return one.path.parent / HIDDEN / f"{one.name}.json"
+def record_path(trial: Planned) -> Path:
+    return trial.path.parent / HIDDEN / f"{trial.name}.json"
 
 
-def read_record(path: Path) -> dict[str, str] | None:
+@dataclass(frozen=True)
+class Record:
     """What was recorded of a trial; its digest says of which."""
+
+    status: str
+    reason: str
+    digest: str
+
+
+def read_record(path: Path) -> Record | None:
     try:
         record = json.loads(path.read_bytes())
-        return {name: str(record[name]) for name in ("status", "reason", "digest")}
+        return Record(*(str(record[name]) for name in ("status", "reason", "digest")))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError):
         raise DamagedFile(f"{path}: not readable; remove it to try the trial again") from None
 
 
-def write_record(one: Planned, status: str, reason: str) -> None:
-    """Remember what the run folder does not tell."""
-    path = record_path(one)
+def write_record(trial: Planned, status: str, reason: str) -> None:
+    """Remember what the run folder does not say."""
+    path = record_path(trial)
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = {"status": status, "reason": reason, "digest": one.trial.digest}
-    replace_file(path, (json.dumps(record, indent=1) + "\n").encode(), shared=True)
+    record = Record(status, reason, trial.digest)
+    replace_file(path, (json.dumps(asdict(record), indent=1) + "\n").encode(), shared=True)
 
 
-def note_start(one: Planned) -> None:
+def note_start(trial: Planned) -> None:
     """Remember as what a trial is started; only a cosine's horizon makes a run differ from what was asked for. A run that
     was started as another trial, which it equals, stays that one's."""
-    record = read_record(record_path(one))
-    if record and record["digest"] != one.trial.digest and RunFolder(one.path).exists():
+    record = read_record(record_path(trial))
+    if record and record.digest != trial.digest and RunFolder(trial.path).exists():
         return
-    if one.config.training.schedule == "cosine":
-        write_record(one, "begun", "")
+    if trial.config.training.schedule == "cosine":
+        write_record(trial, "begun", "")
     else:
-        record_path(one).unlink(missing_ok=True)
+        record_path(trial).unlink(missing_ok=True)
 
 
-def refresh(one: Planned) -> Planned:
-    """The same trial as its files tell now."""
-    if not RunFolder(one.path).exists():
-        return replace(one, status="missing", reason="")
-    status, reason = status_of(one.path, one.config)
-    return replace(one, status=status, reason=reason)
+def refresh(trial: Planned) -> Planned:
+    """The same trial as its files are now."""
+    if not RunFolder(trial.path).exists():
+        return replace(trial, status="missing", reason="")
+    status, reason = status_of(trial.path, trial.config)
+    return replace(trial, status=status, reason=reason)

@@ -1,4 +1,4 @@
-"""One trial of a sweep: an ordinary training session, whose progress is left in a small file for whoever watches.
+"""One trial of a sweep: an ordinary training session, whose progress is left in a small file for those who watch.
 
 As a program (`python -m gcdformer.sweeps.trial`) it reads its orders as a line of JSON from standard input and
 trains until it is done, until a signal, or until standard input ends: then whoever started it is gone, and it saves and
@@ -8,6 +8,7 @@ stops. Exit codes are those of `gcdformer train`, and 76 if another process writ
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import signal
@@ -18,25 +19,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import NotRequired, TypedDict, cast, final
 
 from gcdformer.config import Config
-from gcdformer.data import Problem
 from gcdformer.errors import InUse, UserError
-from gcdformer.evaluation import Scores
-from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import TrainingState
 from gcdformer.runs.metrics import Line
 from gcdformer.training.learner import Diverged
 from gcdformer.training.limits import seconds_left
-from gcdformer.training.session import train_session
+from gcdformer.training.session import run_session
 from gcdformer.training.signals import EXIT_INTERRUPTED
-from gcdformer.training.view import View
+from gcdformer.training.view import Closed, Evaluated, Evaluating, Event, Note, Opened, Started, Stepped, View
 
 DONE, BAD_INPUT, DIVERGED, IN_USE = 0, 2, 3, 76
 PATIENCE = 120.0  # seconds to wait for a process that holds the run: one whose node was lost may take a while to end
 PROGRESS = ".progress.json"
+LOG = logging.getLogger("gcdformer")
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,29 @@ class Ending:
     reason: str
 
 
+class Orders(TypedDict):
+    """What a trial's process reads from standard input."""
+
+    config: dict[str, object]
+    out: str
+    patience: float
+
+
+class TrialProgress(TypedDict):
+    """What a running trial reports; at its start only what it is doing."""
+
+    doing: str
+    process: NotRequired[int]
+    host: NotRequired[str]
+    step: NotRequired[int]
+    epoch: NotRequired[int]
+    seconds: NotRequired[float]
+    left: NotRequired[float | None]
+    accuracy: NotRequired[float | None]
+    n_correct: NotRequired[int | None]
+
+
+@final
 class ProgressView(View):
     """Leaves a small file in the run folder, at most every `every` seconds; it is gone when the session is over.
 
@@ -56,56 +77,53 @@ class ProgressView(View):
 
     def __init__(self, out: Path, every: float = 1.0, on_epoch: Callable[[Line], None] | None = None) -> None:
         self.path, self.every, self.on_epoch = out / PROGRESS, every, on_epoch
+        self.config = Config()
         self.written = 0.0
         self.lines: list[Line] = []
 
-    def __enter__(self) -> ProgressView:
-        self.write({"doing": "starting"})
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        with suppress(OSError):
-            self.path.unlink()
-
-    def started(self, config: Config, problem: Problem, model: Seq2Seq, state: TrainingState, lines: list[Line]) -> None:
-        self.config, self.lines = config, list(lines)
-        self.report(state, "training")
-
-    def stepped(self, state: TrainingState, loss: float, rate: float) -> None:
-        self.report(state, "training")
-
-    def evaluating(self, state: TrainingState, share: float) -> None:
-        self.report(state, "evaluating")
-
-    def evaluated(self, state: TrainingState, line: Line, scores: Scores | None) -> None:
-        self.lines.append(line)
-        if self.on_epoch:
-            self.on_epoch(line)
+    def show(self, event: Event) -> None:
+        match event:
+            case Opened():
+                self.write({"doing": "starting"})
+            case Note(message, warning=True):
+                LOG.warning("gcdformer: %s", message)
+            case Started(config, _, state, lines):
+                self.config, self.lines = config, list(lines)
+                self.report(state, "training")
+            case Stepped(state):
+                self.report(state, "training")
+            case Evaluating(state):
+                self.report(state, "evaluating")
+            case Evaluated(_, line):
+                self.lines.append(line)
+                if self.on_epoch:
+                    self.on_epoch(line)
+            case Closed():
+                with suppress(OSError):
+                    self.path.unlink()
 
     def report(self, state: TrainingState, doing: str) -> None:
         if time.monotonic() - self.written < self.every:
             return
-        last = self.lines[-1] if self.lines else {}
+        last = self.lines[-1] if self.lines else None
         self.write({"doing": doing, "step": state.step, "epoch": state.evaluations, "seconds": state.seconds,
-                    "left": seconds_left(self.config, state, self.lines), "accuracy": last.get("accuracy"),
-                    "n_correct": last.get("n_correct")})
+                    "left": seconds_left(self.config, state, self.lines), "accuracy": last["accuracy"] if last else None,
+                    "n_correct": last.get("n_correct") if last else None})
 
-    def write(self, facts: dict[str, Any]) -> None:
+    def write(self, progress: TrialProgress) -> None:
         self.written = time.monotonic()
         beside = self.path.with_name(PROGRESS + ".new")
         with suppress(OSError):
-            beside.write_text(json.dumps({**facts, "process": os.getpid(), "host": platform.node()}))
+            beside.write_text(json.dumps({**progress, "process": os.getpid(), "host": platform.node()}))
             beside.replace(self.path)
 
 
-def read_progress(out: Path) -> dict[str, Any] | None:
-    """What a running trial last told; None if it does not run, or was lost before it could say so."""
+def read_progress(out: Path) -> TrialProgress | None:
+    """What a running trial last reported; None if it does not run, or was lost before it could say so."""
     try:
-        facts: dict[str, Any] = json.loads((out / PROGRESS).read_bytes())
+        return cast(TrialProgress, json.loads((out / PROGRESS).read_bytes()))
     except (OSError, ValueError):
         return None
-    return facts
 
 
 def run_trial(config: Config, out: Path, *, every: float = 1.0, patience: float = PATIENCE,
@@ -114,7 +132,7 @@ def run_trial(config: Config, out: Path, *, every: float = 1.0, patience: float 
     deadline = time.monotonic() + patience
     while True:
         try:
-            outcome = train_session(config, out, ProgressView(out, every, on_epoch))
+            outcome = run_session(config, out, ProgressView(out, every, on_epoch))
         except InUse as error:
             if time.monotonic() > deadline:
                 return Ending(IN_USE, str(error))
@@ -135,7 +153,7 @@ def stop_when_input_ends() -> None:
 
 
 def main() -> int:
-    orders = json.loads(sys.stdin.buffer.readline())
+    orders: Orders = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=stop_when_input_ends, daemon=True).start()
     ending = run_trial(Config.parse(orders["config"]), Path(orders["out"]), patience=orders["patience"])
     print(json.dumps({"reason": ending.reason}), flush=True)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from typing import final
 
 import torch
 import torch.distributed as dist
@@ -24,9 +25,8 @@ from gcdformer.models.interface import can_look
 from gcdformer.models.packed import PackedBatch, can_pack, is_packable, one_thread_each
 from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.numbers.encoding import Integers
-from gcdformer.training.device import chosen_threads
-from gcdformer.training.distributed import Ranks, cuts
-from gcdformer.training.optimizer import Optimizers, check_state
+from gcdformer.training.device import Ranks, chosen_threads, cuts
+from gcdformer.training.optimizer import OPTIMIZERS, Optimizers, check_state
 
 ROWS_A_SHARD = 128
 ALL_THE_REST = "*"
@@ -110,6 +110,7 @@ class SummedLoss(nn.Module):
         return sequence_loss(self.model, inputs_NS, targets_NT, reduction="sum")
 
 
+@final
 class AutogradBackend(Backend):
     """Any model on any device; several ranks by DDP."""
 
@@ -147,12 +148,13 @@ class AutogradBackend(Backend):
         self.optimizers.load(tensors)
 
 
+@final
 class PackedBackend(Backend):
     """A transformer on a CPU: shards of rows side by side on threads, summed in order, weights in one flat memory."""
 
     def __init__(self, model: Transformer, training: TrainingSection, threads: int, ranks: Ranks | None = None) -> None:
         from gcdformer.models.packed.backward import Shard
-        from gcdformer.models.packed.memory import FlatTensors
+        from gcdformer.models.packed.program import FlatTensors
 
         torch.set_num_threads(1)  # the threads are the shards'
         self.model, self.training, self.ranks = model, training, ranks.size if ranks else 1
@@ -162,7 +164,7 @@ class PackedBackend(Backend):
         self.shards = [Shard(model, self.weights, self.total)]  # the first writes where the others are added
         self.threads = threads
         self.pool = one_thread_each(threads - 1) if threads > 1 else None
-        named = dict(model.named_parameters()) if training.optimizer == "muon" else {}
+        named = dict(model.named_parameters()) if OPTIMIZERS[training.optimizer].inner_only else {}
         for name, weight in named.items():
             weight.grad = self.total.tensors[name]
         inner = {name: weight for name, weight in named.items() if is_inner_map(name, weight)}
@@ -202,17 +204,17 @@ class PackedBackend(Backend):
         return [self.total.flat]
 
     def optimizer_tensors(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for key, value in self.optimizers.tensors().items():
             kind, _, name = key.partition("/")
             if name != ALL_THE_REST:
-                found[key] = value
+                tensors[key] = value
             elif value.dim():
-                found |= {f"{kind}/{name}": part for name, part in self.weights.views(value)}
+                tensors |= {f"{kind}/{name}": part for name, part in self.weights.views(value)}
             else:
                 rest = self.weights.views(self.optimizers.weights[ALL_THE_REST].data)
-                found |= {f"{kind}/{name}": value.clone() for name, _ in rest}
-        return found
+                tensors |= {f"{kind}/{name}": value.clone() for name, _ in rest}
+        return tensors
 
     def set_optimizer(self, tensors: dict[str, Tensor]) -> None:
         rest = self.optimizers.weights[ALL_THE_REST].data

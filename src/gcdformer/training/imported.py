@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -50,10 +51,11 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
             done += len(pairs)
         step = config.training.steps_per_epoch
         scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
-        line: Line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss,
-                      "test_loss": loss, **score_line(scores, explain_evaluation(config, tables), []),
-                      "predictions_sha256": folder.write_predictions(1, tables), "seconds": perf_counter() - began,
-                      "throughput": None}
-        save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, line["seconds"])))
-        folder.append_metrics(line)
+        scored = score_line(scores, explain_evaluation(config, tables), [])
+        scored["predictions_sha256"] = folder.write_predictions(1, tables)
+        seconds = perf_counter() - began
+        line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss, "test_loss": loss,
+                **scored, "seconds": seconds, "throughput": None}
+        save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, seconds)))
+        folder.append_metrics(cast(Line, line))  # no step was taken, so there is no learning rate
     return Run(out)

@@ -1,4 +1,6 @@
-"""One step of learning: examples by number, loss, gradient, Adam. The loop, the bench and the estimate all use it.
+"""One step of learning: examples by number, loss, gradient, optimiser; and the model that the first step starts from.
+
+The loop, the bench and the estimate all use it. It knows no epoch, no checkpoint and no limit.
 
 On a CPU the loss of a step is known when the step is taken. An accelerator works through a queue of steps, and reading a
 number from it waits until the queue is empty; so losses are read together, every `AHEAD` steps and when someone needs them.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import final
 
 import torch
 from torch import Tensor
@@ -18,11 +21,14 @@ from gcdformer.data import Problem, Stream
 from gcdformer.data.problem import Batch
 from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
-from gcdformer.models import Seq2Seq
+from gcdformer.models import Seq2Seq, build_model
 from gcdformer.models.packed import PackedBatch
+from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
+from gcdformer.runs.folder import checkpoint_path
+from gcdformer.runs.run import Run
 from gcdformer.training.backends import Figure, build_backend
-from gcdformer.training.distributed import Ranks, cuts
-from gcdformer.training.schedules import learning_rate
+from gcdformer.training.device import Ranks, cuts
+from gcdformer.training.optimizer import learning_rate
 
 AHEAD = 32
 """Steps whose losses may be unread. A run that diverges on an accelerator takes at most as many more, and saves none."""
@@ -43,6 +49,7 @@ def without_denormals() -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
+@final
 class Learner:
     """A model with its backend and its stream, on a device."""
 
@@ -128,3 +135,20 @@ def check_number(what: str, value: Figure, step: int) -> None:
     """`Diverged` if a loss or norm that is known is no number."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Diverged(f"the {what} is {value} at step {step}")
+
+
+def new_model(config: Config, problem: Problem) -> Seq2Seq:
+    """The model with weights from the seed."""
+    return build_model(config, problem, seed=config.training.seed)
+
+
+def start_model(config: Config, problem: Problem) -> Seq2Seq:
+    """The model a new run starts with: from its seed, or with another run's last weights."""
+    model = new_model(config, problem)
+    if config.training.init_from is not None:
+        source = Run(config.training.init_from)
+        step = source.checkpoint_step()
+        weights = load_checkpoint(source.path, step).model
+        check_weights(config, problem, weights, checkpoint_path(source.path, step))
+        load_weights(model, weights)
+    return model

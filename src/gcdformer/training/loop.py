@@ -10,6 +10,7 @@ import math
 import signal
 from dataclasses import replace
 from time import perf_counter
+from typing import final
 
 import torch
 
@@ -23,19 +24,19 @@ from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.explain import earlier_shares, explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
-from gcdformer.runs.metrics import Line
-from gcdformer.training.device import chosen_threads
-from gcdformer.training.distributed import Ranks
+from gcdformer.runs.metrics import Line, Scored
+from gcdformer.training.device import Ranks, chosen_threads
 from gcdformer.training.learner import Diverged, Learner
 from gcdformer.training.limits import limit_reached
-from gcdformer.training.schedules import learning_rate
+from gcdformer.training.optimizer import learning_rate
 from gcdformer.training.signals import StopRequest
 from gcdformer.training.trackers import Trackers
-from gcdformer.training.view import View
+from gcdformer.training.view import Evaluated, Evaluating, Stepped, View
 
 
-class Trainer:
-    """One run in progress."""
+@final
+class TrainingLoop:
+    """The steps and evaluations of one session, from where the last one stopped."""
 
     def __init__(self, config: Config, problem: Problem, model: Seq2Seq, device: torch.device, folder: RunFolder,
                  stop: StopRequest, view: View, ranks: Ranks) -> None:
@@ -83,7 +84,7 @@ class Trainer:
         self.add_losses()
         self.tick()
         self.agree()
-        self.view.stepped(self.state, loss, rate)
+        self.view.show(Stepped(self.state, loss, rate))
 
     def add_losses(self, *, wait: bool = False) -> None:
         """Add the losses that are known by now; an accelerator may still be at work on some, unless we wait."""
@@ -113,50 +114,50 @@ class Trainer:
         """Decode both test sets, write the prediction tables and a line of metrics, save."""
         self.add_losses(wait=True)
         self.tick()
-        before: Line = self.lines[-1] if self.lines else {"seconds": 0.0, "D": []}
-        trained = self.state.seconds - before["seconds"]
+        trained = self.state.seconds - (self.lines[-1]["seconds"] if self.lines else 0.0)
         epoch = self.state.evaluations + 1
         sets = test_sets(self.config, self.problem, epoch)
         total, done = sum(map(len, sets.values())), 0
 
         def progress(answered: int) -> None:
             self.tick()
-            self.view.evaluating(self.state, (done + answered) / total)
+            self.view.show(Evaluating(self.state, (done + answered) / total))
             if self.stop.received is not None:
                 raise Stopped
 
         predictor = Predictor(self.learner.model, self.problem, self.device,
                               precision=self.config.training.precision, on_batch=progress,
                               threads=chosen_threads(self.config.machine))
-        tables: dict[str, PredictionTable] = {}
-        line: Line = {"epoch": epoch, "step": self.state.step,
-                      "examples": self.state.step * self.config.training.batch_size,
-                      "loss": self.state.loss_sum / self.state.loss_count,
-                      "learning_rate": learning_rate(self.config.training, self.state.step - 1)}
-        line["test_loss"] = predictor.loss(next(iter(sets.values())))
-        if not math.isfinite(line["test_loss"]):
-            raise Diverged(f"the test loss is {line['test_loss']} at step {self.state.step}")
+        test_loss = predictor.loss(next(iter(sets.values())))
+        if not math.isfinite(test_loss):
+            raise Diverged(f"the test loss is {test_loss} at step {self.state.step}")
+        scores = None
+        scored: Scored
         if self.problem.task.has_gcd:
+            tables: dict[str, PredictionTable] = {}
             for name, pairs in sets.items():
                 tables[name] = predictor.table(pairs)
                 done += len(pairs)
-        else:
-            line["accuracy"] = predictor.accuracy(sets["test"])
-        scores = None
-        if tables:
             scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
+            before = self.lines[-1]["D"] if self.lines else []
             found = explain_evaluation(self.config, tables, earlier_shares(self.folder, epoch))
-            line |= score_line(scores, found, before["D"])
-            line["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
+            scored = score_line(scores, found, before)
+            scored["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
+        else:
+            scored = {"accuracy": predictor.accuracy(sets["test"])}
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
-        line |= {"seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
+        line: Line = {"epoch": epoch, "step": self.state.step,
+                      "examples": self.state.step * self.config.training.batch_size,
+                      "loss": self.state.loss_sum / self.state.loss_count,
+                      "learning_rate": learning_rate(self.config.training, self.state.step - 1), "test_loss": test_loss,
+                      **scored, "seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
         self.folder.append_metrics(line)
         self.lines.append(line)
         self.state.evaluations = epoch
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
-        self.view.evaluated(self.state, line, scores)
+        self.view.show(Evaluated(self.state, line, scores))
         self.trackers.evaluated(line, scores)
         return self.state, line
 
@@ -181,8 +182,8 @@ class Trainer:
         self._clock = now
 
 
-def score_line(scores: Scores, found: Explanation, before: list[int]) -> Line:
-    """What a line of metrics says about the GCD."""
+def score_line(scores: Scores, explanation: Explanation, before: list[int]) -> Scored:
+    """What a line of metrics says about the GCD; `before` is D at the evaluation before."""
     correct = scores.correct
     return {
         "accuracy": scores.accuracy,
@@ -191,7 +192,7 @@ def score_line(scores: Scores, found: Explanation, before: list[int]) -> Line:
         "n_modal": len(scores.modal),
         "correct": correct,
         "D": correct,
-        "being_learned": found.being_learned,
-        "certified": found.certified,
+        "being_learned": explanation.being_learned,
+        "certified": explanation.certified,
         "events": {"entered": sorted(set(correct) - set(before)), "left": sorted(set(before) - set(correct))},
     }

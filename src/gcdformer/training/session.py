@@ -1,50 +1,47 @@
 """From a configuration and a folder to a finished run: start it, or resume it, exactly.
 
-A folder that holds another configuration is refused, naming the fields that differ. Limits, device, threads and what
-is kept are not part of a run's identity; raising a limit extends it.
+`train` is for Python; `run_session` is one session of a run, in this process or as one of several ranks; the steps
+themselves are taken by `loop.py`. A folder that holds another configuration is refused, naming the fields that differ.
+Limits, device, threads and how many checkpoints stay are not part of a run's identity; raising a limit extends it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 import torch
 
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.reading import read_examples
-from gcdformer.data.testsets import test_sets
-from gcdformer.errors import DamagedFile, UserError
-from gcdformer.evaluation.predictor import Predictor, Stopped
-from gcdformer.models import Seq2Seq, build_model
+from gcdformer.errors import UserError
+from gcdformer.evaluation.predictor import Stopped
 from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.checkpoint import (
     Checkpoint,
     check_weights,
-    checkpoint_path,
-    checkpoint_steps,
     drop_checkpoints_after,
     load_checkpoint,
     load_weights,
+    newest_whole,
     recover_checkpoints,
 )
-from gcdformer.runs.folder import RunFolder, versions
+from gcdformer.runs.folder import RunFolder, checkpoint_path, versions
 from gcdformer.runs.metrics import Line, keep_metrics
 from gcdformer.runs.run import Run
-from gcdformer.tasks.registry import task_digest
-from gcdformer.tasks.trust import trust_task
+from gcdformer.tasks.registry import task_digest, trust_task
 from gcdformer.training.backends import has_to_compile
-from gcdformer.training.device import choose_device, chosen_threads
-from gcdformer.training.distributed import Ranks, in_ranks
-from gcdformer.training.learner import Learner
-from gcdformer.training.loop import Trainer
+from gcdformer.training.device import Ranks, choose_device, in_ranks
+from gcdformer.training.learner import new_model, start_model
+from gcdformer.training.loop import TrainingLoop
 from gcdformer.training.signals import StopRequest
+from gcdformer.training.throughput import measure_speed
 from gcdformer.training.trackers import check_trackers, tracked
-from gcdformer.training.view import View
+from gcdformer.training.view import Ended, PlainView, SilentView, Started, View
 
 FILE_FIELDS = ("train_file", "test_file", "weights_file")
 
@@ -58,8 +55,17 @@ class Outcome:
     interrupted: bool
 
 
-def train_session(config: Config, out: Path, view: View) -> Outcome:
-    """Train a new run in `out`, or resume the one that is there, until a limit or a signal."""
+def train(config: Config, out: str | Path, view: View | None = None, *, progress: bool = True) -> Run:
+    """Train a new run in `out`, or resume the one that is there; the run, to be read and asked.
+
+    For notebooks and scripts. Prints a line per epoch, and some within long ones, on standard error; nothing with
+    `progress=False`. A `view` of your own shows something else.
+    """
+    return Run(run_session(config, Path(out), view or (PlainView(sys.stderr) if progress else SilentView())).path)
+
+
+def run_session(config: Config, out: Path, view: View) -> Outcome:
+    """Start or resume a run and train it until a limit or a signal: what `train` of Python and of the command line share."""
     trust_task(config.task.task)
     problem = Problem.of(config)
     device = choose_device(config.machine)
@@ -70,11 +76,11 @@ def train_session(config: Config, out: Path, view: View) -> Outcome:
         check_start(config)
     files = read_files(config, problem, view)
     with StopRequest() as stop:
-        return in_ranks(device, lambda ranks: train_in_ranks(config, problem, device, folder, files, stop, view, ranks))
+        return in_ranks(device, lambda ranks: run_rank(config, problem, device, folder, files, stop, view, ranks))
 
 
-def train_in_ranks(config: Config, problem: Problem, device: torch.device, folder: RunFolder, files: dict[str, str],
-                   stop: StopRequest, view: View, ranks: Ranks) -> Outcome:
+def run_rank(config: Config, problem: Problem, device: torch.device, folder: RunFolder, files: dict[str, str],
+             stop: StopRequest, view: View, ranks: Ranks) -> Outcome:
     """The session of one rank among all."""
     out = folder.path
     with held_by_first(folder, ranks), view:
@@ -89,20 +95,20 @@ def train_in_ranks(config: Config, problem: Problem, device: torch.device, folde
             except Stopped:
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
         ranks.by_first(lambda: recover_checkpoints(out))
-        found = newest_for_all(folder, view, ranks)
-        if found:
-            check_weights(config, problem, found.model, checkpoint_path(out, found.state.step))
-        model = new_model(config, problem) if found else start_model(config, problem)
-        lines = ranks.by_first(lambda: make_ready(folder, config, found, files))
-        trainer = Trainer(config, problem, model, device, folder, stop, view, ranks)
-        if found:
-            load_weights(model, found.model)
-            trainer.restore(found, lines)
-        view.started(config, problem, model, trainer.state, trainer.lines)
-        with tracked(config, folder, trainer.lines, view, stop, first=ranks.first) as trainer.trackers:
-            reason = trainer.run()
-            view.ended(trainer.state, reason)
-        return Outcome(out, reason, trainer.stop_signal is not None)
+        checkpoint = newest_for_all(folder, view, ranks)
+        if checkpoint:
+            check_weights(config, problem, checkpoint.model, checkpoint_path(out, checkpoint.state.step))
+        model = new_model(config, problem) if checkpoint else start_model(config, problem)
+        lines = ranks.by_first(lambda: make_ready(folder, config, checkpoint, files))
+        loop = TrainingLoop(config, problem, model, device, folder, stop, view, ranks)
+        if checkpoint:
+            load_weights(model, checkpoint.model)
+            loop.restore(checkpoint, lines)
+        view.show(Started(config, sum(weight.numel() for weight in model.parameters()), loop.state, loop.lines))
+        with tracked(config, folder, loop.lines, view, stop, first=ranks.first) as loop.trackers:
+            reason = loop.run()
+            view.show(Ended(loop.state, reason))
+        return Outcome(out, reason, loop.stop_signal is not None)
 
 
 @contextmanager
@@ -119,8 +125,8 @@ def read_files(config: Config, problem: Problem, view: View) -> dict[str, str]:
     if config.data.weights_file is not None:
         digests["weights_file_sha256"] = read_weights(config.data.weights_file, config.task.maximum)[1]
     for field, name in example_files(config).items():
-        with view.reading(name) as told:
-            digests[f"{field}_sha256"] = read_examples(name, problem, field, told).sha256
+        with view.reading(name) as on_read:
+            digests[f"{field}_sha256"] = read_examples(name, problem, field, on_read).sha256
     return digests
 
 
@@ -130,20 +136,20 @@ def example_files(config: Config) -> dict[str, str]:
     return {field: name for field, name in named.items() if name is not None}
 
 
-def make_ready(folder: RunFolder, config: Config, found: Checkpoint | None, files: dict[str, str]) -> list[Line]:
+def make_ready(folder: RunFolder, config: Config, checkpoint: Checkpoint | None, files: dict[str, str]) -> list[Line]:
     """Write the configuration and drop what came after the checkpoint; the lines of metrics that stay."""
-    folder.write_config(config, files | parent_step(folder, config, found))
-    lines = keep_metrics(folder.metrics_path, found.state.evaluations if found else 0)
-    drop_checkpoints_after(folder.path, found.state.step if found else 0)
+    folder.write_config(config, files | parent_step(folder, config, checkpoint))
+    lines = keep_metrics(folder.metrics_path, checkpoint.state.evaluations if checkpoint else 0)
+    drop_checkpoints_after(folder.path, checkpoint.state.step if checkpoint else 0)
     folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
     return lines
 
 
-def parent_step(folder: RunFolder, config: Config, found: Checkpoint | None) -> dict[str, str]:
+def parent_step(folder: RunFolder, config: Config, checkpoint: Checkpoint | None) -> dict[str, str]:
     """The step of the parent's checkpoint that the first weights are from, so that `seen` can ask the parent."""
     if config.training.init_from is None:
         return {}
-    if found is None:
+    if checkpoint is None:
         return {"init_from_step": str(Run(config.training.init_from).checkpoint_step())}
     return {key: value for key, value in folder.read_config()[1].items() if key == "init_from_step"}
 
@@ -199,45 +205,21 @@ def note_versions(folder: RunFolder, view: View) -> None:
         view.warn(f"this run was last trained with {'; '.join(changed)}: it resumes, but not bit for bit as before")
 
 
-def new_model(config: Config, problem: Problem) -> Seq2Seq:
-    """The model with weights from the seed."""
-    return build_model(config, problem, seed=config.training.seed)
-
-
-def start_model(config: Config, problem: Problem) -> Seq2Seq:
-    """The model a new run starts with: from its seed, or with another run's last weights."""
-    model = new_model(config, problem)
-    if config.training.init_from is not None:
-        source = Run(config.training.init_from)
-        step = source.checkpoint_step()
-        weights = load_checkpoint(source.path, step).model
-        check_weights(config, problem, weights, checkpoint_path(source.path, step))
-        load_weights(model, weights)
-    return model
-
-
 def newest_checkpoint(folder: RunFolder, view: View) -> Checkpoint | None:
     """The newest whole checkpoint; damaged ones are named and passed over. None if there never was one."""
-    problems: list[str] = []
-    for step in reversed(checkpoint_steps(folder.path)):
-        try:
-            found = load_checkpoint(folder.path, step)
-        except DamagedFile as error:
-            problems.append(str(error))
-            continue
-        for problem in problems:
-            view.warn(f"damaged, passed over: {problem}; resuming from step {step}")
-        return found
-    if problems:
-        raise DamagedFile(f"{problems[0]}; no checkpoint of this run is whole")
-    return None
+    newest = newest_whole(folder.path, load_checkpoint)
+    if newest is None:
+        return None
+    for problem in newest.damaged:
+        view.warn(f"damaged, passed over: {problem}; resuming from step {newest.step}")
+    return newest.content
 
 
 def newest_for_all(folder: RunFolder, view: View, ranks: Ranks) -> Checkpoint | None:
     """The newest whole checkpoint: rank 0 finds it, the others read the same one."""
     if ranks.size == 1:
         return newest_checkpoint(folder, view)
-    step = ranks.by_first(lambda: found.state.step if (found := newest_checkpoint(folder, view)) else None)
+    step = ranks.by_first(lambda: newest.state.step if (newest := newest_checkpoint(folder, view)) else None)
     return None if step is None else load_checkpoint(folder.path, step)
 
 
@@ -257,49 +239,3 @@ def with_horizon(config: Config, problem: Problem, device: torch.device, stop: S
     epochs = int(seconds * 0.97 / epoch_seconds)
     steps = epochs * training.steps_per_epoch if epochs else int(seconds / step_seconds)
     return config.replace(horizon=max(steps, training.warmup + 1))
-
-
-def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0,
-                  stop: object = None, ranks: Ranks | None = None) -> tuple[float, float]:
-    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` as soon as `stop`
-    is true: a signal, a deadline.
-
-    Ranks measure together and agree on the result.
-    """
-    ranks = ranks or Ranks()
-
-    def check(done: int = 0) -> None:
-        if stop:
-            raise Stopped
-
-    config = config.replace(horizon=10**9) if config.training.schedule == "cosine" else config
-    learner = Learner(config, problem, start_model(config, problem), device, ranks)
-
-    def timed_step(index: int) -> float:
-        began = perf_counter()
-        learner.learn(index)
-        learner.new_losses(wait=True)
-        elapsed, stopping = ranks.largest(perf_counter() - began, float(bool(stop)))
-        if stopping:
-            raise Stopped
-        return elapsed
-
-    def timed_tests() -> float:
-        began = perf_counter()
-        for questions in sets.values():
-            predictor.tokens(questions)
-        return perf_counter() - began
-
-    first = timed_step(0)
-    count = max(1, min(2000, int(seconds / max(first, 1e-4))))
-    times = sorted(timed_step(1 + index) for index in range(count))
-    usual = times[:max(1, len(times) * 3 // 4)]
-    size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
-    sets = test_sets(config.replace(test_size=size), problem, 1)
-    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
-    share = size / config.evaluation.test_size
-    if config.evaluation.test_file is not None:
-        whole = sum(map(len, sets.values()))
-        sets = {name: rows[:size] for name, rows in sets.items()}
-        share = sum(map(len, sets.values())) / whole
-    return sum(usual) / len(usual), ranks.by_first(timed_tests) / share

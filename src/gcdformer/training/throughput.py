@@ -1,4 +1,4 @@
-"""How fast this machine samples, trains and evaluates, beside the rate of a matrix product.
+"""How fast this machine samples, trains and evaluates, beside the rate of a matrix product; and how long an epoch takes.
 
 Measures for a given time and returns numbers; it prints nothing and knows no run folder.
 """
@@ -19,14 +19,13 @@ import torch
 from gcdformer.config import Config
 from gcdformer.data import Problem, Stream
 from gcdformer.data.stream import BLOCK
-from gcdformer.data.testsets import natural_pairs
+from gcdformer.data.testsets import natural_pairs, test_sets
 from gcdformer.errors import UserError
-from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.models import flops_per_example
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.training.device import choose_device, chosen_threads
-from gcdformer.training.learner import Diverged, Learner
-from gcdformer.training.session import start_model
+from gcdformer.training.device import Ranks, choose_device, chosen_threads
+from gcdformer.training.learner import Diverged, Learner, start_model
 
 Result = TypeVar("Result")
 ROUNDS = 5
@@ -205,3 +204,49 @@ def evaluate_work(config: Config, problem: Problem, device: torch.device) -> Cal
         return len(questions)
 
     return work
+
+
+def measure_speed(config: Config, problem: Problem, device: torch.device, seconds: float = 3.0,
+                  stop: object = None, ranks: Ranks | None = None) -> tuple[float, float]:
+    """Seconds of a training step and of one evaluation, from a few steps of a throw-away model; `Stopped` as soon as `stop`
+    is true: a signal, a deadline.
+
+    Ranks measure together and agree on the result.
+    """
+    ranks = ranks or Ranks()
+
+    def check(done: int = 0) -> None:
+        if stop:
+            raise Stopped
+
+    config = config.replace(horizon=10**9) if config.training.schedule == "cosine" else config
+    learner = Learner(config, problem, start_model(config, problem), device, ranks)
+
+    def timed_step(index: int) -> float:
+        began = perf_counter()
+        learner.learn(index)
+        learner.new_losses(wait=True)
+        elapsed, stopping = ranks.largest(perf_counter() - began, float(bool(stop)))
+        if stopping:
+            raise Stopped
+        return elapsed
+
+    def timed_tests() -> float:
+        began = perf_counter()
+        for questions in sets.values():
+            predictor.tokens(questions)
+        return perf_counter() - began
+
+    first = timed_step(0)
+    count = max(1, min(2000, int(seconds / max(first, 1e-4))))
+    times = sorted(timed_step(1 + index) for index in range(count))
+    usual = times[:max(1, len(times) * 3 // 4)]
+    size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
+    sets = test_sets(config.replace(test_size=size), problem, 1)
+    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
+    share = size / config.evaluation.test_size
+    if config.evaluation.test_file is not None:
+        whole = sum(map(len, sets.values()))
+        sets = {name: rows[:size] for name, rows in sets.items()}
+        share = sum(map(len, sets.values())) / whole
+    return sum(usual) / len(usual), ranks.by_first(timed_tests) / share

@@ -63,19 +63,19 @@ export const stopTraining = async (id) =>
 export class Epochs {
   constructor(id) {
     this.id = id;
-    this.found = new Map();
+    this.loaded = new Map();
     this.asked = new Map();
   }
 
   now(epoch) {
-    return this.found.get(epoch) ?? null;
+    return this.loaded.get(epoch) ?? null;
   }
 
   get(epoch) {
     if (!this.asked.has(epoch)) {
       const url = fromFiles ? `data/epochs/${epoch}.json` : `${run(this.id)}/epochs/${epoch}`;
       const promise = request(url).then(({ body }) => {
-        this.found.set(epoch, body);
+        this.loaded.set(epoch, body);
         return body;
       });
       promise.catch(() => this.asked.delete(epoch));
@@ -88,7 +88,7 @@ export class Epochs {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     for (const epoch of wanted) {
       if (this.turn !== turn) return;
-      if (!this.found.has(epoch)) await this.get(epoch).catch(() => null);
+      if (!this.loaded.has(epoch)) await this.get(epoch).catch(() => null);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Which view the address asks for; the frame around it. A view is a function (place, route, context, signal).
 
 import { about, firstRuns, forgetFirstRuns, fromFiles } from "./api.js";
-import { h } from "./dom.js";
+import { h, hero } from "./dom.js";
 import { link, read } from "./route.js";
 import { askView } from "./views/ask.js";
 import { compareView } from "./views/compare.js";
@@ -10,15 +10,7 @@ import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
 import { trainView } from "./views/train.js";
 
-const VIEWS = {
-  "": runsView,
-  runs: runsView,
-  run: runView,
-  ask: askView,
-  compare: compareView,
-  train: trainView,
-  paper: paperView,
-};
+const VIEWS = { "": runsView, runs: runsView, run: runView, ask: askView, compare: compareView, train: trainView, paper: paperView };
 // Shown instead of the last view if the next one takes longer than a blink.
 const WAITING = { paper: "Setting the measured runs beside the paper …" };
 const BLINK = 200;
@@ -65,16 +57,10 @@ async function show() {
 
 const waitNote = (view) => h("p", { class: "wait-note", role: "status", text: WAITING[view] ?? "Loading …" });
 
-function problemPage(error) {
-  return h(
-    "div",
-    { class: "hero" },
-    h("h1", { text: error.damaged ? "This run is damaged" : "That did not work" }),
-    h("p", { class: "lede", text: error.message }),
+const problemPage = (error) =>
+  hero({ title: error.damaged ? "This run is damaged" : "That did not work", lede: error.message },
     error.damaged ? h("p", { text: "Its files are not as gcdformer wrote them. Other runs are not affected." }) : null,
-    h("p", { class: "actions" }, h("a", { class: "button quiet", href: link("runs"), text: "All runs" })),
-  );
-}
+    h("p", { class: "actions" }, h("a", { class: "button quiet", href: link("runs"), text: "All runs" })));
 
 // With nothing to choose from, the first view is the run itself.
 async function openOnlyRun(route) {
@@ -86,19 +72,10 @@ async function openOnlyRun(route) {
 }
 
 function drawNavigation(view) {
-  const items = fromFiles
-    ? []
-    : [
-        ["runs", "Runs"],
-        ["train", "Train here"],
-        ["paper", "Paper"],
-      ];
+  const views = fromFiles ? {} : { runs: "Runs", train: "Train here", paper: "Paper" };
   const current = { "": "runs", run: "runs", compare: "runs", ask: "runs" }[view] ?? view;
-  document
-    .querySelector("nav")
-    .replaceChildren(
-      ...items.map(([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null })),
-    );
+  const item = ([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null });
+  document.querySelector("nav").replaceChildren(...Object.entries(views).map(item));
 }
 
 function chooseTheme() {
@@ -118,10 +95,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", show);
 
 about()
-  .then((found) => {
-    context = found;
+  .then((server) => {
+    context = server;
     document.getElementById("about").textContent =
-      `gcdformer ${found.version}${fromFiles ? ", an exported run" : ` · runs in ${found.folder}`}`;
+      `gcdformer ${server.version}${fromFiles ? ", an exported run" : ` · runs in ${server.folder}`}`;
   })
   .catch(() => null)
   .finally(show);

@@ -24,8 +24,7 @@ from gcdformer.models.packed.instructions import (
     SUM_ROWS,
     ZERO,
 )
-from gcdformer.models.packed.memory import FlatTensors
-from gcdformer.models.packed.program import Buffer
+from gcdformer.models.packed.program import Buffer, FlatTensors
 from gcdformer.models.packed.rows import PackedBatch
 from gcdformer.models.transformer import Transformer
 

@@ -1,15 +1,20 @@
-"""Which models the packed code is for, and the threads it runs on. Does not import numba, so that asking costs nothing."""
+"""Which models the packed code is for, the threads it runs on, and where BLAS's matrix product is for it to call.
+
+Does not import numba, so that asking costs nothing.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 
 from gcdformer.models.hooks import has_hooks
 from gcdformer.models.interface import Seq2Seq
-from gcdformer.models.packed.gemm import sgemm_address
 from gcdformer.models.transformer import Transformer
 
 
@@ -31,3 +36,13 @@ def one_thread_each(workers: int) -> ThreadPoolExecutor:
         torch.set_flush_denormal(True)
 
     return ThreadPoolExecutor(workers, initializer=start)
+
+
+@cache
+def sgemm_address() -> int | None:
+    """The address of torch's own sgemm (Fortran's way to call it, integers of 32 bits); None where torch shows none."""
+    for library in sorted(Path(torch.__file__).parent.glob("lib/libtorch_cpu.*")):
+        function = getattr(ctypes.CDLL(str(library)), "sgemm_", None)
+        if function is not None:
+            return ctypes.cast(function, ctypes.c_void_p).value
+    return None

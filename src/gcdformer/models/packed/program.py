@@ -2,21 +2,23 @@
 
 Instructions name buffers: memory that is allocated once and used again at every step; how many rows of it count is known
 when a batch comes. Running a program is one compiled call (`kernels.interpret`), without Python. Knows no mathematics:
-which instructions make a layer is in `forward.py` and `backward.py`.
+which instructions make a layer is in `forward.py` and `backward.py`. `FlatTensors` holds the weights, and their gradients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcdformer.models.packed.gemm import sgemm_address
+from gcdformer.models.packed.choice import sgemm_address
 from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH
 from gcdformer.models.packed.kernels import LANES, interpret
 from gcdformer.models.packed.rows import PackedRows
+from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.numbers.encoding import Integers
 
 SIDES = CACHED + 1
@@ -105,3 +107,31 @@ class Program:
             (inputs.positions, given.positions, cached.positions), (inputs.starts, given.starts, cached.starts),
             (inputs.lengths, given.lengths, cached.lengths), targets, np.float32(loss_weight), self.epsilon, self.lanes,
             self.scores, self.gemm, *self.head_dims))
+
+
+class FlatTensors:
+    """Tensors of the model's shapes in one flat memory, by the parameters' names; the maps inside the layers come first."""
+
+    def __init__(self, model: Transformer) -> None:
+        named = sorted(model.named_parameters(), key=lambda pair: not is_inner_map(*pair))
+        self.shapes = {name: weight.shape for name, weight in named}
+        self.inner = sum(weight.numel() for name, weight in named if is_inner_map(name, weight))
+        self.flat = torch.zeros(sum(shape.numel() for shape in self.shapes.values()))
+        self.tensors = dict(self.views(self.flat))
+
+    def views(self, flat: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """The tensors in another flat memory of the same order, which may lack the inner maps."""
+        start = len(flat) - sum(shape.numel() for shape in self.shapes.values())
+        for name, shape in self.shapes.items():
+            if start >= 0:
+                yield name, flat[start:start + shape.numel()].view(shape)
+            start += shape.numel()
+
+    @classmethod
+    def adopt(cls, model: Transformer) -> FlatTensors:
+        """The model's own weights, moved into one flat memory that the model keeps using."""
+        flat = cls(model)
+        for name, weight in model.named_parameters():
+            flat.tensors[name].copy_(weight.data)
+            weight.data = flat.tensors[name]
+        return flat

@@ -22,10 +22,10 @@ class PackedRows:
     @classmethod
     def of(cls, rows: Integers, lengths: Integers) -> PackedRows:
         """From padded rows (n, width) and their lengths."""
-        kept = np.arange(rows.shape[1]) < lengths[:, None]
+        is_token = np.arange(rows.shape[1]) < lengths[:, None]
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        positions = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)[kept]
-        return cls(rows[kept], positions, starts, np.ascontiguousarray(lengths), rows.shape[1])
+        positions = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)[is_token]
+        return cls(rows[is_token], positions, starts, np.ascontiguousarray(lengths), rows.shape[1])
 
     def part(self, first: int, last: int) -> PackedRows:
         a, b = self.starts[first], self.starts[last]

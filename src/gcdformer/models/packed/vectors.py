@@ -83,24 +83,24 @@ def sgemm(typing: Any, function: Any, x_transposed: Any, y_transposed: Any, rows
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function, x_transposed, y_transposed, rows, columns, inner, x, x_width, y, y_width, accumulate, out, out_width = args
 
-        def kept(value: Any, kind: Any) -> Any:
+        def stored(value: Any, kind: Any) -> Any:
             there = cgutils.alloca_once(builder, kind)  # type: ignore[no-untyped-call]
             builder.store(value, there)
             return there
 
         def letter(transposed: Any) -> Any:
             is_transposed = builder.icmp_signed("!=", transposed, ir.Constant(LONG, 0))
-            return kept(builder.select(is_transposed, ir.Constant(CHAR, ord("T")), ir.Constant(CHAR, ord("N"))), CHAR)
+            return stored(builder.select(is_transposed, ir.Constant(CHAR, ord("T")), ir.Constant(CHAR, ord("N"))), CHAR)
 
         def integer(value: Any) -> Any:
-            return kept(builder.trunc(value, INT), INT)
+            return stored(builder.trunc(value, INT), INT)
 
         def matrix(value: Any) -> Any:
             return builder.inttoptr(value, FLOAT.as_pointer())
 
         given = [letter(y_transposed), letter(x_transposed), integer(columns), integer(rows), integer(inner),
-                 kept(ir.Constant(FLOAT, 1.0), FLOAT), matrix(y), integer(y_width), matrix(x), integer(x_width),
-                 kept(builder.sitofp(accumulate, FLOAT), FLOAT), matrix(out), integer(out_width)]
+                 stored(ir.Constant(FLOAT, 1.0), FLOAT), matrix(y), integer(y_width), matrix(x), integer(x_width),
+                 stored(builder.sitofp(accumulate, FLOAT), FLOAT), matrix(out), integer(out_width)]
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
         builder.call(builder.inttoptr(function, kind.as_pointer()), given)
         return context.get_dummy_value()

@@ -24,6 +24,7 @@ LATER = {1000: Note("pitfall", "14 here, 22 in later tables: before and after 3 
          30: Note("pitfall", "27 here and in the text, 25 in the prediction table and in tab:grokking_inverse")}
 FORMULA = Note("pitfall", "the paper's formula is right for one prime only; ours is the product over the primes of B of "
                "p^2/(p^2-1), times 6/pi^2")
+COMPOSITE = (6, 10, 12, 15, 30, 60, 100, 210, 420, 1000)  # more than one prime
 COPY = Note("pitfall", "80.3 here, the formula gives 80.9 and the right product 71.2")
 
 
@@ -39,9 +40,6 @@ def base_gcd(with_theory: bool) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-COMPOSITE = (6, 10, 12, 15, 30, 60, 100, 210, 420, 1000)  # more than one prime
-
-
 def encodings() -> tuple[Cell, ...]:
     cells = []
     for base, (tokens, answer) in ENCODINGS.items():
@@ -51,7 +49,7 @@ def encodings() -> tuple[Cell, ...]:
 
 
 def reached(experiment: Experiment, epochs: dict[int, int]) -> tuple[Cell, ...]:
-    """The epochs at which so many GCD were correct, as far as the text tells them."""
+    """The epochs at which that many GCD were correct, as far as the text states them."""
     return tuple(Cell(f"base {experiment.base}", f"{count} GCD at epoch", epoch, Measure("reached", value=count), experiment)
                  for count, epoch in epochs.items())
 

@@ -46,8 +46,6 @@ def two_set_note(two_set: tuple[float, int], otherwise: str) -> Note:
 
 GROKS = two_set_note(TWO_SET, "without that it did not grok")
 GROKS_1000 = two_set_note(LARGER_SET, f"with {100 * TWO_SET[0]:.0f} % from {TWO_SET[1]:,} it did not grok in 51 epochs")
-
-
 GROKKED_EPOCHS = 1300
 LATER = Note("pitfall", f"the text has models trained for up to {GROKKED_EPOCHS} epochs")
 MORE_EPOCHS = Note("pitfall", "the caption gives 700 epochs; by the epochs of tab:grokking_det the natural models of bases "
@@ -141,7 +139,7 @@ TABLES = (
           grokking_inverse(), best_of=3, epochs=700, note=MORE_EPOCHS),
     Table("grokked_3", "tab:grokked_3", 20, "Predictions in base 1000 after 3 was grokked", grokked_3(), epochs=220,
           note=GROKS_1000, curves=(Experiment(1000, two_set=LARGER_SET),),
-          alike=(Experiment(2023, two_set=TWO_SET), Experiment(2401, two_set=TWO_SET))),
+          similar=(Experiment(2023, two_set=TWO_SET), Experiment(2401, two_set=TWO_SET))),
     Table("grokking_uni5", "tab:grokking_uni5", 21, "5 % uniform outcomes for large bases",
           grid(UNI5, UNI5_COLUMNS, lambda base, column: Experiment(base, outcomes="natural" if column < 2 else "mixture"),
                {(base, "natural"): note for base, note in NATURAL_NOTES.items()}), best_of=3),

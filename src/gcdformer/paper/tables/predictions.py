@@ -113,15 +113,15 @@ PREDICTIONS = numbers("""
 
 def cells(first: int, last: int, bases: tuple[int, ...]) -> tuple[Cell, ...]:
     """Prediction and frequency of the GCD first..last."""
-    found = []
+    listed = []
     for row in PREDICTIONS[first - 1:last]:
         k = int(row[0])
         for base in bases:
             place = 1 + 2 * BASES.index(base)
             run = Experiment(base)
-            found += [Cell(str(k), f"base {base}", int(row[place]), Measure("prediction", k), run),
-                      Cell(str(k), f"base {base} %", row[place + 1], Measure("frequency", k), run)]
-    return tuple(found)
+            listed += [Cell(str(k), f"base {base}", int(row[place]), Measure("prediction", k), run),
+                       Cell(str(k), f"base {base} %", row[place + 1], Measure("frequency", k), run)]
+    return tuple(listed)
 
 
 SPLIT = Note("pitfall", "base 30 shows 25 correct GCD here, 27 in tab:base_gcd and in the text: another model or epoch")

@@ -19,11 +19,11 @@ const RIGHT = 14;
 function ticks(low, high, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((one) => one >= raw);
-  const found = [];
+  const step = [1, 2, 5, 10].map((m) => m * power).find((size) => size >= raw);
+  const values = [];
   for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
-    found.push(Number(value.toPrecision(12)));
-  return found;
+    values.push(Number(value.toPrecision(12)));
+  return values;
 }
 
 function extent(runs, panel) {
@@ -79,7 +79,7 @@ export class Curves {
 
   panel(panel, [low, high], { width, first, last, bottom }) {
     const events = panel.key === "n_correct" ? this.labels() : [];
-    const rows = events.length ? Math.max(...events.map((one) => one.row)) + 1 : 0;
+    const rows = events.length ? Math.max(...events.map(({ row }) => row)) + 1 : 0;
     const top = 26 + rows * 13;
     const height = panel.height + (bottom ? 34 : 8);
     const base = panel.height - 4;
@@ -144,7 +144,7 @@ export class Curves {
     }
     const ends = [-1e9, -1e9, -1e9];
     return [...byPlace]
-      .sort((one, other) => one[0] - other[0])
+      .sort(([a], [b]) => a - b)
       .map(([place, powers]) => {
         const text = powers.length > 6 ? `${powers.slice(0, 5).join(" ")} …` : powers.join(" ");
         const half = text.length * 3.8 + 5;
@@ -182,7 +182,7 @@ export class Curves {
   // Which evaluation of a run is meant by a place: that epoch, or the last one after no more examples; -1 if there is none.
   evaluation(run, place) {
     const places = run.columns[this.axis];
-    return this.axis === "epoch" ? places.indexOf(place) : places.findLastIndex((one) => one <= place);
+    return this.axis === "epoch" ? places.indexOf(place) : places.findLastIndex((other) => other <= place);
   }
 
   mark(place) {
@@ -195,19 +195,39 @@ export class Curves {
       line.setAttribute("x2", x);
       this.runs.forEach((run, number) => {
         const index = this.evaluation(run, place);
-        const found = run.columns[panel.key]?.[index];
-        const there = found !== null && found !== undefined;
+        const measured = run.columns[panel.key]?.[index];
+        const there = measured !== null && measured !== undefined;
         dots[number].style.display = there ? "" : "none";
         if (!there) return;
         dots[number].setAttribute("cx", this.x(run.columns[this.axis][index]));
-        dots[number].setAttribute("cy", y(found));
+        dots[number].setAttribute("cy", y(measured));
         if (this.runs.length > 1) return;
         const right = x < this.width - 70;
-        value.textContent = panel.format(found);
+        value.textContent = panel.format(measured);
         value.setAttribute("x", x + (right ? 9 : -9));
-        value.setAttribute("y", y(found) + (y(found) + 17 > base - 2 ? -10 : 17));
+        value.setAttribute("y", y(measured) + (y(measured) + 17 > base - 2 ? -10 : 17));
         value.setAttribute("text-anchor", right ? "start" : "end");
       });
     }
   }
+}
+
+// A curve the size of a word: [epoch, value] from 0 to `top`.
+export function spark(points, top, { width = 110, height = 28 } = {}) {
+  if (points.length === 0) return s("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  const last = points[points.length - 1];
+  const x = (epoch) => 3 + ((epoch - points[0][0]) / Math.max(1, last[0] - points[0][0])) * (width - 8);
+  const y = (value) => height - 3 - (value / top) * (height - 7);
+  const path = points
+    .map(([epoch, value], index) =>
+      index === 0 ? `M${x(epoch).toFixed(1)} ${y(value).toFixed(1)}` : `H${x(epoch).toFixed(1)}V${y(value).toFixed(1)}`,
+    )
+    .join("");
+  return s(
+    "svg",
+    { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+    s("path", { class: "spark-area", d: `${path}V${height - 3}H3Z` }),
+    s("path", { class: "spark-line", d: path }),
+    s("circle", { class: "spark-end", cx: x(last[0]), cy: y(last[1]), r: 2.2 }),
+  );
 }

@@ -102,7 +102,7 @@ export class Heat {
   cross(context) {
     const k = this.hovered ?? this.chosen;
     if (!k) return;
-    const value = this.data.f.find((one) => one.k === k)?.prediction ?? null;
+    const value = this.data.f.find((cell) => cell.k === k)?.prediction ?? null;
     const row = value !== null && value >= 1 && value <= 100 ? value : 101;
     context.strokeStyle = colour("--accent");
     context.lineWidth = 1.5;

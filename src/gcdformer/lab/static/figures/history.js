@@ -5,16 +5,6 @@ import { colour, h, onWidth } from "../dom.js";
 const LEFT = 34;
 const ROW = 4;
 
-const isPrimePower = (k) => {
-  for (let p = 2; p <= k; p += 1) {
-    if (k % p) continue;
-    let rest = k;
-    while (rest % p === 0) rest /= p;
-    return rest === 1;
-  }
-  return false;
-};
-
 export class History {
   constructor(run, { onEpoch, onHover }) {
     this.run = run;
@@ -63,9 +53,9 @@ export class History {
     this.height = 100 * ROW + 24;
     this.step = (this.width - LEFT - 8) / epochs.length;
     this.picture = h("canvas", {});
-    for (const one of [this.canvas, this.picture]) {
-      one.width = Math.round(this.width * this.ratio);
-      one.height = Math.round(this.height * this.ratio);
+    for (const canvas of [this.canvas, this.picture]) {
+      canvas.width = Math.round(this.width * this.ratio);
+      canvas.height = Math.round(this.height * this.ratio);
     }
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
@@ -87,7 +77,7 @@ export class History {
     epochs.forEach((epoch, column) => {
       const x = LEFT + column * this.step;
       for (const k of this.run.nearly[column]) this.block(context, x, k, nearly);
-      for (const k of this.run.D[column]) this.block(context, x, k, isPrimePower(k) ? power : known);
+      for (const k of this.run.D[column]) this.block(context, x, k, k in this.run.timeline.prime_powers ? power : known);
     });
     context.fillStyle = colour("--soft");
     context.fillText("k ↑", LEFT - 8, this.height - 4);

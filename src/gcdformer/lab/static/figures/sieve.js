@@ -1,4 +1,4 @@
-// D by prime powers: a row for each prime, a cell for each power, filled by the share of its pairs that are answered right.
+// D by prime powers: a row for each prime, a cell for each power, filled by the share of its pairs that are predicted correctly.
 
 import { h, share } from "../dom.js";
 
@@ -22,17 +22,17 @@ export class Sieve {
 
   show(data) {
     const shown = data.prime_powers.filter(
-      (row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((one) => one.right > WORTH_SHOWING),
+      (row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((power) => power.right > WORTH_SHOWING),
     );
     const key = shown.map((row) => row.prime).join(" ");
     if (key !== this.key) this.build(shown);
     this.key = key;
     for (const row of shown) {
-      for (const one of row.powers) {
-        const cell = this.cells.get(one.value);
-        cell.className = `power ${one.state}${row.divides_base ? "" : " foreign"}`;
-        cell.style.setProperty("--right", one.right.toFixed(3));
-        cell.setAttribute("aria-label", `${one.value}: ${share(one.right)} of its pairs answered right`);
+      for (const power of row.powers) {
+        const cell = this.cells.get(power.value);
+        cell.className = `power ${power.state}${row.divides_base ? "" : " foreign"}`;
+        cell.style.setProperty("--right", power.right.toFixed(3));
+        cell.setAttribute("aria-label", `${power.value}: ${share(power.right)} of its pairs predicted correctly`);
       }
     }
     const hidden = data.prime_powers.filter((row) => !shown.includes(row)).map((row) => row.prime);
@@ -51,13 +51,13 @@ export class Sieve {
             text: `${row.prime}`,
             title: row.divides_base ? "divides the base" : "does not divide the base",
           }),
-          ...row.powers.map((one) => {
+          ...row.powers.map((power) => {
             const cell = h(
               "button",
-              { type: "button", class: "power", "data-k": one.value },
-              h("span", { text: `${one.value}` }),
+              { type: "button", class: "power", "data-k": power.value },
+              h("span", { text: `${power.value}` }),
             );
-            this.cells.set(one.value, cell);
+            this.cells.set(power.value, cell);
             return cell;
           }),
         ),

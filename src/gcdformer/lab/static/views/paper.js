@@ -2,36 +2,24 @@
 // measured. Reasons are notes below their table.
 
 import { paper } from "../api.js";
-import { h, minutes, SERIES } from "../dom.js";
+import { h, hero, minutes, plural, section, SERIES, swatch } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 
 export async function paperView(place) {
   const { claims, tables } = await paper();
   place.append(
-    h(
-      "div",
-      { class: "hero" },
-      h("h1", { text: "The paper, reproduced" }),
-      h(
-        "p",
-        { class: "lede" },
+    hero({
+      title: "The paper, reproduced",
+      lede: [
         "François Charton, ",
         h("em", { text: "Learning the greatest common divisor: explaining transformer predictions" }),
-        ", ICLR 2024. Its finding: at any moment the model knows a set D of integers, products of a few prime powers, and answers the largest element of D that divides both operands.",
-      ),
-    ),
+        ", ICLR 2024. Its finding: at any moment the model knows a set D of integers, products of a few prime powers, and predicts the largest element of D that divides both operands.",
+      ],
+    }),
   );
   if (!tables.length) {
-    place.append(
-      h(
-        "section",
-        { class: "plain" },
-        h("h2", { text: "No tables yet" }),
-        h("p", {
-          text: "No table of the paper has been reproduced here yet, so there is nothing to set beside the published values.",
-        }),
-      ),
-    );
+    const none = "No table of the paper has been reproduced here yet, so there is nothing to set beside the published values.";
+    place.append(section("plain", "No tables yet", h("p", { text: none })));
     return;
   }
   place.append(claimsSection(claims), contents(tables), ...tables.map(tableSection));
@@ -41,10 +29,9 @@ const VERDICTS = { holds: "good", "does not hold": "bad" };
 
 function claimsSection(claims) {
   const held = claims.filter((claim) => claim.verdict === "holds").length;
-  return h(
-    "section",
-    { class: "claims" },
-    h("h2", { text: "What it claims" }),
+  return section(
+    "claims",
+    "What it claims",
     h("p", { text: `In our words, each judged by the runs that were measured here: ${held} of ${claims.length} hold.` }),
     h(
       "ul",
@@ -79,12 +66,11 @@ function contents(tables) {
     heading.scrollIntoView();
     heading.focus({ preventScroll: true });
   };
-  const size = (table) =>
-    [counted(table.cells.length, "value"), counted(table.curves.length, "curve")].filter(Boolean).join(", ");
-  return h(
-    "section",
-    {},
-    h("h2", { text: "Its tables and figures" }),
+  const counted = (values, noun) => (values.length ? [plural(values.length, noun)] : []);
+  const size = (table) => [...counted(table.cells, "value"), ...counted(table.curves, "curve")].join(", ");
+  return section(
+    null,
+    "Its tables and figures",
     h(
       "ul",
       { class: "contents" },
@@ -99,8 +85,6 @@ function contents(tables) {
     ),
   );
 }
-
-const counted = (number, noun) => (number ? `${number} ${noun}${number > 1 ? "s" : ""}` : "");
 
 // The measured learning curves of a figure, a colour for each seed.
 function figure({ curves }) {
@@ -117,7 +101,7 @@ function figure({ curves }) {
         h(
           "span",
           {},
-          h("i", { class: "line", style: { background: SERIES[index] } }),
+          swatch(index),
           `seed ${seed}: ${run}${measured_as ? `, measured as ${measured_as}` : ""}`,
         ),
       ),

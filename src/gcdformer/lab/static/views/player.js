@@ -1,6 +1,7 @@
 // The epoch slider that drives the run page: play, drag, arrow keys; small marks where D changed.
 
 import { h } from "../dom.js";
+import { sentence } from "./words.js";
 
 const TICK = 650;
 const SHORTEST_FILM = 6000;
@@ -59,7 +60,7 @@ export class Player {
     this.slider.value = epoch;
     this.slider.setAttribute("aria-valuetext", `epoch ${epoch} of ${this.epochs.length}`);
     this.count.replaceChildren("epoch ", h("b", { text: `${epoch}` }), ` of ${this.epochs.length}`);
-    const step = this.run.timeline?.steps.find((one) => one.epoch === epoch);
+    const step = this.run.timeline?.steps.find((change) => change.epoch === epoch);
     this.event.textContent = step ? sentence(step) : "D did not change at this epoch.";
   }
 
@@ -98,17 +99,4 @@ export class Player {
     this.button.setAttribute("aria-label", playing ? "Pause" : "Play: watch the sieve grow");
     this.button.title = playing ? "Pause (space)" : "Play (space)";
   }
-}
-
-// "learned 9 → 9, 18, 36" in words.
-export function sentence(step) {
-  const parts = Object.entries(step.causes).map(([power, brought]) => {
-    const others = brought.filter((k) => k !== Number(power));
-    const itself = brought.includes(Number(power));
-    if (!others.length) return `learned ${power}`;
-    return itself ? `learned ${power}, and with it ${others.join(", ")}` : `with ${power} now also ${others.join(", ")}`;
-  });
-  if (step.left.length) parts.push(`lost ${step.left.join(", ")}`);
-  const text = parts.join("; ");
-  return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }

@@ -1,26 +1,17 @@
 // A run: everything on the page is driven by the epoch slider and by the k in focus.
 
 import { Epochs, fromFiles, oneRun, repeat } from "../api.js";
-import { command, h, list } from "../dom.js";
+import { capital, command, h, hero, list, section } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 import { Grid, gridLegend } from "../figures/grid.js";
 import { Heat } from "../figures/heat.js";
 import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, joinIds, link, update } from "../route.js";
-import { Player, sentence } from "./player.js";
+import { Player } from "./player.js";
 import {
-  certificate,
-  classesTable,
-  counterexamples,
-  detail,
-  facts,
-  knownFormula,
-  lede,
-  otherLede,
-  rulesList,
-  runTitle,
-  verdictBadge,
+  certificate, classesTable, counterexamples, describe, detail, facts, knownFormula, lede, otherLede, rulesList, runTitle,
+  sentence, verdictBadge,
 } from "./words.js";
 
 const POLL = 2000;
@@ -34,20 +25,25 @@ export async function runView(place, { id, params }, context, signal) {
   const last = run.columns.epoch.length;
   page.chosen = integer(params, "k");
   await page.go(Math.min(Math.max(integer(params, "epoch") ?? last, 1), last), { write: false });
-  repeat(
-    async () => {
-      const found = await oneRun(id).catch(() => null);
-      if (!found || found.tag === tag) return;
-      tag = found.tag;
-      page.grow(found.body);
-    },
-    POLL,
-    signal,
-  );
+  follow(id, signal, (answer) => {
+    if (answer.tag === tag) return;
+    tag = answer.tag;
+    page.grow(answer.body);
+  });
 }
 
-// The list, with this run ticked.
-const compareLink = (run) => link("runs", null, { pick: joinIds([run.id]) });
+// Look at the run again and again while the view is shown.
+const follow = (id, signal, look) =>
+  repeat(async () => {
+    const answer = await oneRun(id).catch(() => null);
+    if (answer) look(answer);
+  }, POLL, signal);
+
+const series = (run) => [{ name: "", colour: "var(--series-1)", columns: run.columns }];
+const crumbs = (run) => [fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
+const repeatSection = (run) =>
+  section("plain", "How to repeat it", command(run.repeat),
+    h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })));
 
 class RunPage {
   constructor(place, run, signal) {
@@ -56,18 +52,18 @@ class RunPage {
     this.hovered = null;
     this.chosen = null;
     this.data = null;
-    const link_ = { onHover: (k) => this.hover(k), onChoose: (k) => this.choose(k) };
+    const focus = { onHover: (k) => this.hover(k), onChoose: (k) => this.choose(k) };
     this.player = new Player(run, { onEpoch: (epoch) => this.go(epoch), ready: (epoch) => this.epochs.get(epoch) });
-    this.curves = new Curves(this.series(), { events: run.timeline.prime_powers, onChoose: (epoch) => this.seek(epoch) });
-    this.grid = new Grid(link_);
-    this.heat = new Heat(link_);
-    this.sieve = new Sieve(link_);
+    this.curves = new Curves(series(run), { events: run.timeline.prime_powers, onChoose: (epoch) => this.seek(epoch) });
+    this.grid = new Grid(focus);
+    this.heat = new Heat(focus);
+    this.sieve = new Sieve(focus);
     this.history = new History(run, { onEpoch: (epoch) => this.seek(epoch), onHover: (k) => this.hover(k) });
-    this.parts = Object.fromEntries(
-      ["lede", "formula", "detail", "rules", "form", "certificate", "counter", "events", "badge", "facts", "grokked"].map(
-        (name) => [name, h(["lede", "form", "formula", "grokked"].includes(name) ? "p" : "div", { class: name })],
-      ),
-    );
+    const part = (tag) => (name) => [name, h(tag, { class: name })];
+    this.parts = Object.fromEntries([
+      ...["lede", "form", "formula", "grokked"].map(part("p")),
+      ...["detail", "rules", "certificate", "counter", "events", "badge", "facts"].map(part("div")),
+    ]);
     place.append(...this.layout());
     this.drawEvents();
     const redraw = () => {
@@ -81,128 +77,56 @@ class RunPage {
 
   layout() {
     const { run, parts } = this;
-    const can = run.checkpoints.length > 0 && !fromFiles;
+    const canAsk = run.checkpoints.length > 0 && !fromFiles;
+    const canCompare = !fromFiles && !run.example;
+    const actions = h("p", { class: "actions" },
+      canAsk && h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }),
+      canCompare && h("a", { class: "button quiet", href: link("runs", null, { pick: joinIds([run.id]) }), text: "Compare with others" }));
     return [
-      h(
-        "div",
-        { class: "hero" },
-        h(
-          "p",
-          { class: "crumbs" },
-          fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }),
-          ` / ${run.model}, ${run.examples_from}, seed ${run.seed}`,
-        ),
-        h("h1", {}, runTitle(run)),
-        h(
-          "div",
-          { class: "opening" },
-          h(
-            "div",
-            {},
-            parts.badge,
-            parts.lede,
-            h(
-              "p",
-              { class: "actions" },
-              can ? h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }) : null,
-              fromFiles || run.example
-                ? null
-                : h("a", { class: "button quiet", href: compareLink(run), text: "Compare with others" }),
-            ),
-          ),
-          parts.facts,
-        ),
-      ),
+      hero({ crumbs: crumbs(run), title: runTitle(run) },
+        h("div", { class: "opening" }, h("div", {}, parts.badge, parts.lede, actions), parts.facts)),
       this.player.element,
-      h(
-        "section",
-        { class: "wide" },
-        h(
-          "div",
-          { class: "side" },
+      h("section", { class: "wide" },
+        h("div", { class: "side" },
           h("h2", { text: "It learns in steps" }),
-          h("p", {
-            text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step.",
-          }),
-          h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." }),
-        ),
-        h("figure", {}, this.curves.element),
-      ),
-      h(
-        "section",
-        { class: "pair three" },
-        h(
-          "div",
-          { class: "answers" },
-          h("h2", { text: "What it answers" }),
-          h("p", {
-            text: "One cell for each GCD k from 1 to 100, with f(k), the usual answer for pairs whose GCD is k. The line below tells how sure it is: full if every pair gets that answer.",
-          }),
+          h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
+          h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
+        h("figure", {}, this.curves.element)),
+      h("section", { class: "pair three" },
+        h("div", { class: "answers" },
+          h("h2", { text: "What it predicts" }),
+          h("p", { text: "One cell for each GCD k from 1 to 100, with f(k), the usual prediction for pairs whose GCD is k. The line below shows how sure it is: full if every pair gets that prediction." }),
           this.grid.element,
-          gridLegend(),
-        ),
+          gridLegend()),
         parts.detail,
-        h(
-          "div",
-          { class: "knows" },
+        h("div", { class: "knows" },
           h("h2", { text: "What it knows" }),
           parts.formula,
           parts.grokked,
-          h("p", { text: "Powers of each prime; a cell fills as more of its pairs are answered right." }),
-          this.sieve.element,
-        ),
-      ),
-      h(
-        "section",
-        { class: "pair" },
-        h(
-          "div",
-          {},
+          h("p", { text: "Powers of each prime; a cell fills as more of its pairs are predicted correctly." }),
+          this.sieve.element)),
+      h("section", { class: "pair" },
+        h("div", {},
           h("h2", { text: "True against predicted" }),
-          h("p", {
-            text: "Right answers lie on the diagonal. All else falls on a few rows: the elements of D, each collecting its multiples. The top row holds answers above 100 or unreadable ones.",
-          }),
-          this.heat.element,
-        ),
-        h(
-          "div",
-          { class: "rules-card" },
+          h("p", { text: "Correct predictions lie on the diagonal. All else falls on a few rows: the elements of D, each collecting its multiples. The top row holds predictions above 100 and unreadable ones." }),
+          this.heat.element),
+        h("div", { class: "rules-card" },
           h("h2", { text: "The rules" }),
           parts.form,
           parts.rules,
           h("h3", { text: "How well they explain it" }),
-          h("p", { text: "Fidelity is the share of test pairs on which the model answers what the rules say." }),
+          h("p", { text: "Fidelity is the share of test pairs on which the model predicts what the rules say." }),
           parts.certificate,
-          parts.counter,
-        ),
-      ),
-      h(
-        "section",
-        { class: "wide with-events" },
-        h(
-          "div",
-          { class: "side" },
+          parts.counter)),
+      h("section", { class: "wide with-events" },
+        h("div", { class: "side" },
           h("h2", { text: "How it was learned" }),
-          h("p", {
-            text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power.",
-          }),
-          historyLegend(run),
-        ),
+          h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power; in the list an arrow leads from it to what it brought." }),
+          historyLegend(run)),
         h("figure", {}, this.history.element),
-        parts.events,
-      ),
-      h(
-        "section",
-        { class: "plain" },
-        h("h2", { text: "How to repeat it" }),
-        command(run.repeat),
-        h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })),
-      ),
+        parts.events),
+      repeatSection(run),
     ];
-  }
-
-  series() {
-    return [{ name: "", colour: "var(--series-1)", columns: this.run.columns }];
   }
 
   // Go to an epoch: at once if its tables are here, else as soon as they are.
@@ -211,53 +135,43 @@ class RunPage {
     this.player.show(epoch);
     this.curves.mark(epoch);
     this.history.mark(epoch, this.hovered ?? this.chosen);
-    if (write) update({ epoch: epoch === this.run.columns.epoch.length ? null : epoch });
+    const last = this.run.columns.epoch.length;
+    if (write) update({ epoch: epoch === last ? null : epoch });
     const data = this.epochs.now(epoch) ?? (await this.epochs.get(epoch));
     if (this.epoch !== epoch) return;
     const began = performance.now();
     this.show(data);
     performance.measure("redraw", { start: began });
-    const last = this.run.columns.epoch.length;
-    this.epochs.ahead(
-      Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i])
-        .flat()
-        .filter((one) => one >= 1 && one <= last),
-    );
+    const near = Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i]).flat();
+    this.epochs.ahead(near.filter((other) => other >= 1 && other <= last));
   }
 
   seek(epoch) {
     this.player.stop();
-    const last = this.run.columns.epoch.length;
-    const next = Math.min(Math.max(epoch, 1), last);
+    const next = Math.min(Math.max(epoch, 1), this.run.columns.epoch.length);
     if (next !== this.epoch) this.go(next);
   }
 
   show(data) {
     this.data = data;
     const { parts, run } = this;
+    const grokked = data.grokked;
     this.grid.show(data);
     this.heat.data = data;
     this.sieve.show(data);
-    parts.lede.replaceChildren(...lede(run, data.epoch - 1, data));
-    parts.badge.replaceChildren(
-      verdictBadge(data),
-      run.live ? h("span", { class: "badge live", text: "training now" }) : "",
-    );
+    parts.lede.replaceChildren(...lede(run, data.epoch - 1));
+    parts.badge.replaceChildren(verdictBadge(data), run.live ? h("span", { class: "badge live", text: "training now" }) : "");
     parts.facts.replaceChildren(...facts(data));
     parts.formula.replaceChildren(...knownFormula(data, run.base));
-    parts.grokked.textContent = data.grokked.length
-      ? `Outlined: ${list(data.grokked)} ${data.grokked.length > 1 ? "do" : "does"} not divide ${run.base}; grokked.`
+    parts.grokked.textContent = grokked.length
+      ? `Outlined: ${list(grokked)} ${grokked.length > 1 ? "do" : "does"} not divide ${run.base}; grokked.`
       : "";
-    parts.form.replaceChildren(
-      "Form ",
-      h("b", { text: data.form }),
-      `: ${data.form_says}. ${data.why[0].toUpperCase()}${data.why.slice(1)}.`,
-    );
+    parts.form.replaceChildren("Form ", h("b", { text: data.form }), `: ${data.form_says}. ${capital(data.why)}.`);
     parts.rules.replaceChildren(rulesList(data));
     parts.certificate.replaceChildren(certificate(data));
     parts.counter.replaceChildren(...[classesTable(data), counterexamples(run, data)].filter(Boolean));
     for (const item of parts.events.querySelectorAll("button"))
-      item.setAttribute("aria-current", Number(item.dataset.epoch) === data.epoch ? "true" : "false");
+      item.setAttribute("aria-current", `${Number(item.dataset.epoch) === data.epoch}`);
     this.mark();
   }
 
@@ -290,7 +204,7 @@ class RunPage {
     if (shrunk) this.epochs = new Epochs(run.id);
     this.run = run;
     this.player.update(run);
-    this.curves.update(this.series(), run.timeline.prime_powers);
+    this.curves.update(series(run), run.timeline.prime_powers);
     this.history.update(run);
     this.drawEvents();
     if (atEnd || shrunk) this.go(run.columns.epoch.length, { write: false });
@@ -298,24 +212,13 @@ class RunPage {
   }
 
   drawEvents() {
-    const items = [...this.run.timeline.steps].reverse();
+    const item = (step) =>
+      h("li", {},
+        h("button", { type: "button", "data-epoch": step.epoch, onclick: () => this.seek(step.epoch) },
+          h("b", { text: `epoch ${step.epoch}` }), ` ${sentence(step)}`));
+    const newestFirst = [...this.run.timeline.steps].reverse();
     this.parts.events.replaceChildren(
-      h(
-        "ol",
-        { class: "event-list", reversed: true, tabindex: "0", "aria-label": "Changes of D, newest first" },
-        items.map((step) =>
-          h(
-            "li",
-            {},
-            h(
-              "button",
-              { type: "button", "data-epoch": step.epoch, onclick: () => this.seek(step.epoch) },
-              h("b", { text: `epoch ${step.epoch}` }),
-              ` ${sentence(step)}`,
-            ),
-          ),
-        ),
-      ),
+      h("ol", { class: "event-list", reversed: true, tabindex: "0", "aria-label": "Changes of D, newest first" }, newestFirst.map(item)),
     );
   }
 
@@ -333,56 +236,20 @@ class RunPage {
 }
 
 function otherTask(place, run, signal) {
-  const curves = new Curves([{ name: "", colour: "var(--series-1)", columns: run.columns }]);
+  const curves = new Curves(series(run));
   place.append(
-    h(
-      "div",
-      { class: "hero" },
-      h("p", { class: "crumbs" }, h("a", { href: link("runs"), text: "Runs" }), ` / ${run.model}, ${run.examples_from}`),
-      h("h1", { text: run.name }),
-      h("p", { class: "lede", text: otherLede(run) }),
-    ),
-    h("section", { class: "plain" }, h("h2", { text: "Learning curves" }), curves.element),
-    h("section", { class: "plain" }, h("h2", { text: "How to repeat it" }), command(run.repeat)),
+    hero({ crumbs: crumbs(run), title: run.name, lede: otherLede(run) }),
+    section("plain", "Learning curves", curves.element),
+    repeatSection(run),
   );
-  repeat(
-    async () => {
-      const found = await oneRun(run.id).catch(() => null);
-      if (found) curves.update([{ name: "", colour: "var(--series-1)", columns: found.body.columns }], null);
-    },
-    POLL,
-    signal,
-  );
+  follow(run.id, signal, ({ body }) => curves.update(series(body), null));
 }
 
 // No epoch yet: look again until there is one.
 function waiting(place, run, signal) {
-  place.append(
-    h(
-      "div",
-      { class: "hero" },
-      h(
-        "p",
-        { class: "crumbs" },
-        h("a", { href: link("runs"), text: "Runs" }),
-        ` / ${run.task}, base ${run.base}, ${run.model}, ${run.examples_from}, seed ${run.seed}`,
-      ),
-      h("h1", { text: run.name }),
-      h("p", {
-        class: "lede",
-        text: run.live
-          ? "Training has begun; the first evaluation is not there yet. This page follows by itself."
-          : "No epoch of this run has been evaluated.",
-      }),
-    ),
-    h("section", { class: "plain" }, h("h2", { text: "How to repeat it" }), command(run.repeat)),
-  );
-  repeat(
-    async () => {
-      const found = await oneRun(run.id).catch(() => null);
-      if (found?.body.columns.epoch.length) window.dispatchEvent(new Event("hashchange"));
-    },
-    POLL,
-    signal,
-  );
+  const status = run.live
+    ? "Training has begun; the first evaluation is not there yet. This page follows by itself."
+    : "No epoch of this run has been evaluated.";
+  place.append(hero({ crumbs: crumbs(run), title: run.name, lede: status }), repeatSection(run));
+  follow(run.id, signal, ({ body }) => body.columns.epoch.length && window.dispatchEvent(new Event("hashchange")));
 }
