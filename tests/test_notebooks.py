@@ -72,7 +72,8 @@ def test_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                                      kernel_name="python3", resources={"metadata": {"path": str(work)}})
     client.execute()
     shown = outputs(book)
-    missing = [words for words in SAYS[name] if words not in shown]
+    decided = re.sub(r"(?<=\d)\?", "", shown)  # with few pairs a k of D may be undecided, and has a question mark
+    missing = [words for words in SAYS[name] if words not in decided]
     assert not missing, (missing, re.sub(r"<style>.*?</style>", "", shown, flags=re.DOTALL)[-6000:])
     assert not [one for cell in book.cells for one in cell.get("outputs", []) if one.output_type == "error"]
 

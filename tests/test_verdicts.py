@@ -218,6 +218,9 @@ def test_small_integers_have_few_pairs_and_no_more_count() -> None:
     table = PredictionTable.of(k, k, sieve_answers(TEN)[k - 1], k)
     found = explain_tables({"natural": table, "stratified": table}, base=10, maximum=50)
     assert found.pairs[50] == 1 and found.pairs[25] == 3 and found.pairs[1] == 1000 and found.certified
+    assert found.undecided == [], "all pairs of 40 were drawn, again and again"
+    few = explain_tables({"natural": table, "stratified": PredictionTable.of(*[np.arange(1, 51)] * 3)}, base=10, maximum=50)
+    assert few.pairs[25] == 1 and 25 in few.undecided and 50 not in few.undecided
 
 
 # words

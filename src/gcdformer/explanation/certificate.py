@@ -25,6 +25,8 @@ from gcdformer.numbers.theory import count_pairs, exact_accuracy
 
 CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
+DRAWS_FOR_ALL = 7
+"""How often as many pairs as there are must be drawn, with replacement, to take them for all."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,7 @@ class Explanation:
         return wilson(self.mean_agreement * pairs, pairs)[0]
 
     def has_all_pairs(self, k: int) -> bool:
-        """Whether k has fewer pairs in all than are asked for, and they were drawn."""
-        count = self.pairs[k]
-        return count < LEAST_PAIRS and self.maximum is not None and count >= count_pairs(self.maximum, k)
+        return has_all_pairs(k, self.pairs[k], self.maximum)
 
     @property
     def power(self) -> Power | None:
@@ -210,7 +210,8 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
     """
     source = tables["stratified"] if "stratified" in tables else tables["pairs"]
     shares, pairs, untested = shares_of(source, least_pairs, None if exhaustive else maximum)
-    evidence = Evidence(base, threshold, shares, pairs, exhaustive, earlier, orders)
+    complete = shares.keys() if exhaustive else {k for k in shares if has_all_pairs(k, pairs[k], maximum)}
+    evidence = Evidence(base, threshold, shares, pairs, frozenset(complete), earlier, orders)
     form, why = choose_form(evidence)
     reading = form.read(evidence)
     model = reading.model
@@ -231,7 +232,8 @@ def shares_of(table: PredictionTable, least_pairs: int = 1,
               maximum: int | None = None) -> tuple[Shares, dict[int, int], list[int]]:
     """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell.
 
-    Pairs of 1..M were drawn with replacement, so no k has more than there are.
+    Pairs of 1..M were drawn with replacement, so no k has more than there are; and it has all of them only if so many were
+    drawn that hardly one is missing.
     """
     shares: Shares = {}
     pairs: dict[int, int] = {}
@@ -242,10 +244,18 @@ def shares_of(table: PredictionTable, least_pairs: int = 1,
         total = sum(counts.values())
         if total >= least_pairs:
             shares[k] = {value: count / total for value, count in counts.items()}
-            repeated = maximum is not None and k <= maximum and (maximum // k) ** 2 < 4 * total
-            pairs[k] = min(total, count_pairs(maximum, k)) if maximum is not None and repeated else total
+            pairs[k] = total
+            if maximum is not None and k <= maximum and (maximum // k) ** 2 < 4 * total:
+                possible = count_pairs(maximum, k)
+                complete = possible == 1 or total >= DRAWS_FOR_ALL * possible
+                pairs[k] = possible if complete else max(1, min(total, possible - 1))
     untested = [k for k in range(1, TESTED_GCDS + 1) if k not in shares] if least_pairs > 1 else []
     return shares, pairs, untested
+
+
+def has_all_pairs(k: int, count: int, maximum: int | None) -> bool:
+    """Whether k has fewer pairs in all than are asked for, and they were drawn."""
+    return count < LEAST_PAIRS and maximum is not None and count >= count_pairs(maximum, k)
 
 
 def fidelity(table: PredictionTable, model: RuleModel, exact: bool = False) -> Fidelity:

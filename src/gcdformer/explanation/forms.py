@@ -59,8 +59,8 @@ class Evidence:
     threshold: float
     shares: Shares
     pairs: dict[int, int]
-    exhaustive: bool = False
-    """Whether all pairs were tried, so that nothing is undecided."""
+    complete: frozenset[int] = frozenset()
+    """The k of which all pairs were tried, so that nothing is undecided."""
     earlier: Earlier = no_earlier
     orders: Sequence[Shares] = ()
     """The same for the pairs a < b and for a > b, if the pairs are known."""
@@ -69,9 +69,8 @@ class Evidence:
     def standing(self) -> dict[int, bool | None]:
         """For each k: in D, out of it, or None where its 95 % interval contains the threshold."""
         right = {k: s.get(k, 0.0) for k, s in self.shares.items()}
-        if self.exhaustive:
-            return {k: share >= self.threshold for k, share in right.items()}
-        return {k: is_above(round(share * self.pairs[k]), self.pairs[k], self.threshold) for k, share in right.items()}
+        return {k: share >= self.threshold if k in self.complete
+                else is_above(round(share * self.pairs[k]), self.pairs[k], self.threshold) for k, share in right.items()}
 
     @cached_property
     def undecided(self) -> list[int]:
@@ -102,7 +101,7 @@ class Evidence:
         """The same with these k excused."""
         model, undecided = sieve_model(self.correct, self.shares), frozenset(self.undecided)
         rules = {"deterministic": check_deterministic(self.shares, self.pairs, self.threshold, transition.learning,
-                                                      self.exhaustive),
+                                                      self.complete),
                  "products": check_products(self.correct, self.shares, transition, undecided),
                  "largest_divisor": check_largest_divisor(self.shares, model, transition.learning, undecided)}
         return Reading(model, rules, sorted(transition.learning))

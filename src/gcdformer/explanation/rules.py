@@ -108,11 +108,11 @@ def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
 
 
 def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float, excused: frozenset[int],
-                        exhaustive: bool = False) -> Rule:
+                        complete: Container[int] = ()) -> Rule:
     """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
-    chance (its 95 % interval lies below; if all pairs were tried, the share itself), or f(k) is no integer."""
+    chance (its 95 % interval lies below; if all its pairs were tried, the share itself), or f(k) is no integer."""
     def most(k: int, share: float) -> float:
-        return share if exhaustive else wilson(round(share * pairs[k]), pairs[k])[1]
+        return share if k in complete else wilson(round(share * pairs[k]), pairs[k])[1]
 
     breaches = [Hesitation(k, readable(mode(s)), s[mode(s)], hesitation(s)) for k, s in shares.items()
                 if mode(s) == UNREADABLE or most(k, s[mode(s)]) < threshold]
