@@ -28,6 +28,7 @@ from gcdformer.models.packed.instructions import (
     ADD_NORM,
     APPEND_TO_CACHE,
     ARGMAX,
+    ARGMAX_WITH_GAP,
     ATTENTION,
     ATTENTION_BACKWARD,
     CROSS_ENTROPY,
@@ -278,6 +279,39 @@ def argmax(logits, bias, tokens, lanes):
 
 
 @loop
+def find_largest(row, lanes):
+    """The largest value, several lanes side by side."""
+    whole = row.shape[0] // LANES
+    for lane in range(LANES):
+        lanes[lane] = F(-3e38)
+    for block in range(whole):
+        for lane in range(LANES):
+            value = row[block * LANES + lane]
+            lanes[lane] = value if value > lanes[lane] else lanes[lane]
+    largest = F(-3e38)
+    for lane in range(LANES):
+        largest = max(largest, lanes[lane])
+    for j in range(whole * LANES, row.shape[0]):
+        largest = max(largest, row[j])
+    return largest
+
+
+@loop
+def argmax_with_gap(logits, bias, tokens, gaps, lanes):
+    """As `argmax`; gaps = the largest of logits + bias minus the second largest; gaps (T,). Spoils the logits."""
+    for i in range(logits.shape[0]):
+        row = logits[i]
+        largest = add_and_find_largest(row, bias, lanes)
+        tokens[i] = 0
+        for j in range(row.shape[0]):
+            if row[j] == largest:
+                tokens[i] = j
+                break
+        row[tokens[i]] = F(-3e38)
+        gaps[i] = largest - find_largest(row, lanes)
+
+
+@loop
 def attention(queries, q_stride, keys, k_stride, k_column, v_column, q_starts, k_starts, k_counts, heads, causal,
               probabilities, out, head_dim):
     """out = softmax(q k^T / sqrt(E)) v for every head and sequence; `probabilities` keeps the softmax for the backward pass.
@@ -445,6 +479,8 @@ def interpret(instructions, buffers, tokens, positions, starts, lengths, targets
             loss += cross_entropy(matrix(buffers, a), flat(buffers, b), targets, loss_weight, flat(buffers, c), lanes)
         elif code == ARGMAX:
             argmax(matrix(buffers, a), flat(buffers, b), targets, lanes)
+        elif code == ARGMAX_WITH_GAP:
+            argmax_with_gap(matrix(buffers, a), flat(buffers, b), targets, flat(buffers, c), lanes)
         elif code == ZERO:
             values = matrix(buffers, a)
             values[:, :] = F(0)
