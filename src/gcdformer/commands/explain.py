@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gcdformer.config import LARGEST_BASE, LEAST_PAIRS
+from gcdformer.config import LARGEST_BASE, LEAST_PAIRS, prior_in_words, prior_value
 from gcdformer.data.predictions import read_predictions
 from gcdformer.display.progress import progress
 from gcdformer.display.terminal import show_checks, show_comparison, show_explanation, show_timeline
@@ -18,8 +18,8 @@ from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
-from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, explain_all_of_run, explain_run
+from gcdformer.options import CHECKPOINTS, add_json, add_prior, add_quiet, chosen_prior, parse_integer, print_json, run_path
+from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, explain_all_of_run, explain_run, explain_under_prior
 from gcdformer.runs.hints import earlier_certificate
 from gcdformer.runs.run import Run
 
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M: a proof "
                         f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE})")
     parser.add_argument("--max", metavar="M", help="largest operand of --exhaustive (default: the run's)")
+    add_prior(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
     add_json(parser)
@@ -66,23 +67,33 @@ def run(args: argparse.Namespace) -> int:
 def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
     """The first run; the others are compared with it."""
     first, checkpoint = runs[0], args.epoch or args.checkpoint or "last"
+    prior = chosen_prior(args, first.config)
+    other = prior != first.config.evaluation.prior
     with progress("reading the prediction tables", quiet=args.quiet) as advance:
         epoch = first.epoch(checkpoint)
         found = explain_run(first, epoch)
         lines = first.metrics
         earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
+    if other and not args.exhaustive:
+        with progress("decoding the test sets", quiet=args.quiet) as advance:
+            found = explain_under_prior(first, checkpoint, prior, advance)
+    if other:
+        earlier = (f"answers decided under {prior_in_words(prior)}, afresh: so are f(k) and the share of each k on the "
+                   "stratified set; the timeline is the training's")
     if args.exhaustive:
         found = explain_exhaustively(first, checkpoint, args)
     history = timeline(line for line in lines if line["epoch"] <= epoch)
-    checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
+    checks = run_checks(first, checkpoint, found, prior, quiet=args.quiet) if args.checks else []
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
     show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
-         None if args.exhaustive else earlier)
+         None if args.exhaustive and not other else earlier, prior)
 
 
 def explain_csv(args: argparse.Namespace) -> int:
     if args.base is None:
         raise UserError("base: --predictions needs the base in which integers are written")
+    if args.prior is not None:
+        raise UserError("prior: needs a run, not --predictions: predictions have no probabilities to decide anew from")
     for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max"):
         if getattr(args, flag):
             raise UserError(f"{flag}: needs a run, not --predictions")
@@ -95,13 +106,16 @@ def explain_csv(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
-         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, note: str | None = None) -> None:
+         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, note: str | None = None,
+         prior: str | None = None) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
         write_explanation(args.html, found, what, history)
     if args.json:
         values: dict[str, Any] = found.to_json()
+        if prior is not None:
+            values["prior"] = prior_value(prior)
         if history is not None:
             values["timeline"] = history.to_json()
         if checks:
@@ -126,10 +140,11 @@ def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace) ->
     """The checkpoint's model on all pairs; its weights must be kept."""
     maximum = run.config.task.maximum if args.max is None else parse_integer(args.max, "max", 1, run.config.task.maximum)
     with progress(f"trying all pairs of 1..{maximum}", maximum * maximum, quiet=args.quiet) as advance:
-        return explain_all_of_run(run, checkpoint, maximum, advance)
+        return explain_all_of_run(run, checkpoint, maximum, advance, args.prior)
 
 
-def run_checks(run: Run, checkpoint: str, found: Explanation, *, quiet: bool) -> list[Check]:
+def run_checks(run: Run, checkpoint: str, found: Explanation, prior: str, *, quiet: bool) -> list[Check]:
     rng = block_generator(run.config.training.seed, Purpose.CHECKS, 0)
     with progress("asking the model in other ways", quiet=quiet):
-        return metamorphic_checks(run.predictor(checkpoint).predict, found.model, run.config.task.maximum, rng)
+        predict = run.predictor(checkpoint, prior=prior).predict
+        return metamorphic_checks(predict, found.model, run.config.task.maximum, rng)

@@ -26,8 +26,8 @@ MOST_BLOCKS = 64
 def largest_listed(config: Config) -> int:
     """K: the largest GCD that a prior speaks of, up to MOST_LISTED.
 
-    Where the GCD is drawn first it is the largest one drawn. Otherwise every GCD occurs, and K is the largest integer with as
-    many digits as 100: all tested GCD and those that a model can write as easily. In base 10 and 1000 it is 999, which
+    Where the GCD is drawn first it is the largest one drawn. Otherwise every GCD occurs, and K is the largest integer with
+    as many digits as 100: all tested GCD and those that a model can write as easily. In bases 10 and 1000 it is 999, which
     leaves out 0.06 % of uniform pairs; in base 101, where it is 100, 0.6 %.
     """
     data, maximum = config.data, config.task.maximum

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.config import LEAST_PAIRS, Config
+from gcdformer.config import LEAST_PAIRS, Config, checked_prior
 from gcdformer.data.predictions import read_predictions
-from gcdformer.data.testsets import natural_pairs, stratified_pairs
+from gcdformer.data.testsets import natural_pairs, stratified_pairs, test_sets
 from gcdformer.errors import UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
@@ -28,14 +28,14 @@ Done = Callable[[int], None]
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
             maximum: int | None = None, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
-            seed: int = 0, exhaustive: bool = False) -> Explanation:
+            seed: int = 0, exhaustive: bool = False, prior: str | float | None = None) -> Explanation:
     """Which rules a model follows, how well, and every exception.
 
     `target` is a run (or its folder), a prediction table or a CSV file of a, b, prediction with its base, or any function
     predict(a, b) with its base: it is called with two arrays if it takes them, else pair by pair; None and NaN count as
     unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum (a million by default),
     or on all pairs if `exhaustive`. A run has its own base and threshold, and its own maximum unless it is tried on all
-    pairs of fewer integers.
+    pairs of fewer integers. Under a `prior` other than its own, a run's model answers its test sets afresh.
     """
     if isinstance(target, str | Path):
         is_table = Path(target).suffix.lower() == ".csv"
@@ -45,7 +45,12 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
             raise UserError(f"base: the run's is {target.config.task.base}, not {base}")
         if maximum not in (None, target.config.task.maximum) and not exhaustive:
             raise UserError("maximum: a run was tested up to its own; another needs exhaustive")
-        return explain_all_of_run(target, checkpoint, maximum) if exhaustive else explain_run(target, checkpoint)
+        if exhaustive:
+            return explain_all_of_run(target, checkpoint, maximum, prior=prior)
+        own = prior is None or checked_prior(prior) == target.config.evaluation.prior
+        return explain_run(target, checkpoint) if own else explain_under_prior(target, checkpoint, prior)
+    if prior is not None:
+        raise UserError("prior: only a run's model can be asked under another prior: predictions have no probabilities")
     if base is None:
         raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
     if isinstance(target, PredictionTable):
@@ -66,6 +71,20 @@ def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
     return explain_evaluation(run.config, run.prediction_tables(checkpoint))
 
 
+def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
+                        on_batch: Callable[[int, int], None] = lambda done, total: None) -> Explanation:
+    """A checkpoint's model on the run's own test sets, its answers decided under a prior."""
+    from gcdformer.evaluation.evaluate import evaluate
+    run.require_gcd()
+    run.require_same_file("test_file", run.config.evaluation.test_file)
+    epoch = run.epoch(str(checkpoint)) if run.config.evaluation.fresh_tests else 1
+    sets = test_sets(run.config, run.problem, epoch)
+    total = sum(map(len, sets.values()))
+    found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
+                     lambda done: on_batch(done, total))
+    return explain_evaluation(run.config, found.tables)
+
+
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable]) -> Explanation:
     """The tables of one evaluation of a run."""
     return explain_tables(tables, base=config.task.base, maximum=tested_maximum(config),
@@ -73,7 +92,7 @@ def explain_evaluation(config: Config, tables: dict[str, PredictionTable]) -> Ex
 
 
 def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | None = None,
-                       on_chunk: Done = lambda done: None) -> Explanation:
+                       on_chunk: Done = lambda done: None, prior: str | float | None = None) -> Explanation:
     """A checkpoint's model on all pairs of 1..maximum, the run's own M if it is not given."""
     run.require_gcd()
     task, largest = run.config.task, run.config.task.maximum if maximum is None else maximum
@@ -81,7 +100,7 @@ def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | 
         raise UserError(f"max: this run's integers are 1..{task.maximum}, so max is one of them, got {largest}")
     require_few(largest)
     threshold = run.config.evaluation.threshold
-    return explain_all_pairs(run.predictor(checkpoint).predict, task.base, largest, threshold, on_chunk)
+    return explain_all_pairs(run.predictor(checkpoint, prior=prior).predict, task.base, largest, threshold, on_chunk)
 
 
 def certified_epoch(run: Run, before: int | None = None, on_epoch: Done = lambda done: None) -> int | None:

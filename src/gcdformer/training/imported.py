@@ -16,7 +16,7 @@ from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
 from gcdformer.errors import UserError
-from gcdformer.evaluation import score
+from gcdformer.evaluation.evaluate import evaluate
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.models import build_model
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, check_weights, load_weights, save_checkpoint
@@ -39,20 +39,16 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
     model = build_model(config, problem)
     load_weights(model, weights)
     sets = test_sets(config, problem, 1)
-    done, total, began = 0, sum(map(len, sets.values())), perf_counter()
-    predictor = Predictor(model.eval(), problem, torch.device("cpu"), on_batch=lambda n: on_share((done + n) / total))
+    total, began = sum(map(len, sets.values())), perf_counter()
     with folder.locked():
         folder.write_config(config, {"imported_from": origin})
-        loss = predictor.loss(sets["natural"])
-        tables = {}
-        for name, pairs in sets.items():
-            tables[name] = predictor.table(pairs)
-            done += len(pairs)
+        found = evaluate(Predictor(model.eval(), problem, torch.device("cpu")), sets, config.evaluation.threshold,
+                         lambda done: on_share(done / total))
+        assert found.scores is not None, "only GCD models are imported"
         step = config.training.steps_per_epoch
-        scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
-        line: Line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss,
-                      "test_loss": loss, **score_line(scores, explain_evaluation(config, tables), []),
-                      "predictions_sha256": folder.write_predictions(1, tables), "seconds": perf_counter() - began,
+        line: Line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": found.loss,
+                      "test_loss": found.loss, **score_line(found.scores, explain_evaluation(config, found.tables), []),
+                      "predictions_sha256": folder.write_predictions(1, found.tables), "seconds": perf_counter() - began,
                       "throughput": None}
         save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, line["seconds"])))
         folder.append_metrics(line)

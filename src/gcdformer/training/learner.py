@@ -20,6 +20,7 @@ from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
 from gcdformer.models import Seq2Seq
 from gcdformer.models.packed import PackedBatch
+from gcdformer.training.averages import Averages
 from gcdformer.training.backends import Figure, build_backend
 from gcdformer.training.distributed import Ranks, cuts
 from gcdformer.training.schedules import learning_rate
@@ -56,6 +57,8 @@ class Learner:
                             f"got {config.training.batch_size}")
         self.backend = build_backend(model, config, device, self.ranks)
         self.model = self.backend.model
+        average = config.training.average
+        self.averages = None if average is None else Averages(self.backend, average)
         self.stream = Stream.of(config, problem)
         self._steps_encoded = max(1, BLOCK // config.training.batch_size)
         self._encoded: tuple[int, Batch | PackedBatch] | None = None
@@ -77,6 +80,8 @@ class Learner:
             norm = float(norm)
         check_number("norm of the gradient", norm, step)
         self.backend.update(rate)
+        if self.averages is not None:
+            self.averages.update(step)
         self._unread.append((step, loss, norm))
         if isinstance(loss, float) or self._newest is None or len(self._unread) >= AHEAD:
             self.read_losses()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
+from contextlib import nullcontext
 from dataclasses import replace
 from time import perf_counter
 
@@ -16,11 +17,13 @@ import torch
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
-from gcdformer.evaluation import PredictionTable, Scores, score
+from gcdformer.evaluation import Scores
+from gcdformer.evaluation.evaluate import evaluate
 from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.evaluation.prior import decision_prior
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
-from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.checkpoint import AVERAGE, Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line
@@ -49,7 +52,10 @@ class Trainer:
         self._agreed: signal.Signals | None = None
 
     def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
-        self.learner.backend.load_optimizer(checkpoint.optimizer)
+        state = {key: value for key, value in checkpoint.optimizer.items() if not key.startswith(f"{AVERAGE}/")}
+        self.learner.backend.load_optimizer(state)
+        if self.learner.averages is not None:
+            self.learner.averages.load(checkpoint.averages)
         self.state = replace(checkpoint.state)
         self.lines = lines
 
@@ -117,36 +123,30 @@ class Trainer:
         trained = self.state.seconds - before["seconds"]
         epoch = self.state.evaluations + 1
         sets = test_sets(self.config, self.problem, epoch)
-        total, done = sum(map(len, sets.values())), 0
+        total = sum(map(len, sets.values()))
 
         def progress(answered: int) -> None:
             self.tick()
-            self.view.evaluating(self.state, (done + answered) / total)
+            self.view.evaluating(self.state, answered / total)
             if self.stop.received is not None:
                 raise Stopped
 
         predictor = Predictor(self.learner.model, self.problem, self.device,
-                              precision=self.config.training.precision, on_batch=progress,
-                              threads=chosen_threads(self.config.machine))
-        tables: dict[str, PredictionTable] = {}
+                              precision=self.config.training.precision, threads=chosen_threads(self.config.machine),
+                              prior=decision_prior(self.config, self.problem, self.config.evaluation.prior, self.state.step))
+        averages = self.learner.averages
+        with averages.in_place() if averages else nullcontext():
+            found = evaluate(predictor, sets, self.config.evaluation.threshold, progress)
+        if not math.isfinite(found.loss):
+            raise Diverged(f"the test loss is {found.loss} at step {self.state.step}")
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
                       "loss": self.state.loss_sum / self.state.loss_count,
-                      "learning_rate": learning_rate(self.config.training, self.state.step - 1)}
-        line["test_loss"] = predictor.loss(next(iter(sets.values())))
-        if not math.isfinite(line["test_loss"]):
-            raise Diverged(f"the test loss is {line['test_loss']} at step {self.state.step}")
-        if self.problem.task.has_gcd:
-            for name, pairs in sets.items():
-                tables[name] = predictor.table(pairs)
-                done += len(pairs)
-        else:
-            line["accuracy"] = predictor.accuracy(sets["test"])
-        scores = None
-        if tables:
-            scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
-            line |= score_line(scores, explain_evaluation(self.config, tables), before["D"])
-            line["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
+                      "learning_rate": learning_rate(self.config.training, self.state.step - 1), "test_loss": found.loss,
+                      "accuracy": found.accuracy}
+        if found.scores is not None:
+            line |= score_line(found.scores, explain_evaluation(self.config, found.tables), before["D"])
+            line["predictions_sha256"] = self.folder.write_predictions(epoch, found.tables)
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
         line |= {"seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
@@ -155,8 +155,8 @@ class Trainer:
         self.state.evaluations = epoch
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
-        self.view.evaluated(self.state, line, scores)
-        self.trackers.evaluated(line, scores)
+        self.view.evaluated(self.state, line, found.scores)
+        self.trackers.evaluated(line, found.scores)
         return self.state, line
 
     def save(self) -> None:
@@ -166,6 +166,8 @@ class Trainer:
         self.add_losses(wait=True)
         model = self.learner.model
         tensors = self.learner.backend.optimizer_tensors()
+        if self.learner.averages is not None:
+            tensors |= self.learner.averages.tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
         best = best_line(self.lines)
         certified = [line["step"] for line in self.lines if line.get("certified")]

@@ -20,6 +20,7 @@ from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.evaluation.prior import decision_prior
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.checkpoint import (
@@ -287,7 +288,8 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
-    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
+    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine),
+                          prior=decision_prior(config, problem, config.evaluation.prior, 0))
     share = size / config.evaluation.test_size
     if config.evaluation.test_file is not None:
         whole = sum(map(len, sets.values()))

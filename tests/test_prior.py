@@ -1,0 +1,299 @@
+"""Deciding under a prior: against a brute force over all listed answers, for every family, packed and plain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import tiny_config
+from gcdformer import Config, PredictionTable, Problem, Run, Stream, UserError, explain, preset, train
+from gcdformer.config import checked_prior, prior_value
+from gcdformer.data.outcomes import training_outcomes
+from gcdformer.data.testsets import test_sets as make_test_sets
+from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.prior import DecisionPrior, decision_prior
+from gcdformer.models import Seq2Seq, build_model, generate
+from gcdformer.models.answer_tree import AnswerTree
+from gcdformer.models.decide import generate_best
+from gcdformer.models.packed import PackedRows
+from gcdformer.models.packed.decide import PackedDecider
+from gcdformer.models.packed.generate import PackedGenerator
+from gcdformer.models.transformer import Transformer
+from gcdformer.numbers.encoding import BEGIN, END, PAD, PLUS, Integers
+from gcdformer.presets import PRESETS
+from gcdformer.training.learner import Learner
+
+CPU = torch.device("cpu")
+FAMILIES: dict[str, dict[str, object]] = {"transformer": {}, "deeper": {"encoder_layers": 1, "decoder_layers": 2},
+                                          "lstm": {"family": "lstm"}, "gru": {"family": "gru"}}
+
+
+def setting(base: int, family: str = "transformer", **leaves: object) -> tuple[Config, Problem, Seq2Seq]:
+    """A model with weights far from their start, so that answers vary, some of them listed and some not."""
+    config = tiny_config(base=base, maximum=2000, **({"outcomes": "uniform", "max_gcd": 60} | FAMILIES[family] | leaves))
+    problem = Problem.of(config)
+    model = build_model(config, problem, seed=1)
+    generator = torch.Generator().manual_seed(base)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.4 * torch.randn(weight.shape, generator=generator))
+        bias = model.get_parameter("output_bias")
+        bias[[PAD, BEGIN]] -= 20.0
+        bias[END] += 2.0
+        bias[PLUS] += 3.0
+    return config, problem, model
+
+
+def inputs_of(config: Config, problem: Problem, count: int) -> tuple[Integers, Integers]:
+    return problem.encode_questions(Stream.of(config, problem).examples(0, count))
+
+
+@torch.no_grad()
+def log_prob(model: Seq2Seq, inputs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """ln p of whole sequences by teacher forcing."""
+    given = torch.cat([torch.full((len(tokens), 1), BEGIN), tokens[:, :-1]], 1)
+    each = model.project(model(inputs, given)).double().log_softmax(-1).gather(2, tokens[..., None])[..., 0]
+    return (each * (tokens != PAD)).sum(1)
+
+
+def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest: int) -> tuple[Integers, Integers]:
+    """The scores (n, answers + 1) of all listed answers, and of the greedy sequence if it is not listed; its tokens."""
+    answers = [torch.from_numpy(row).expand(len(inputs), -1) for row in tree.answers]
+    scores = [log_prob(model, inputs, row) + offset for row, offset in zip(answers, tree.offsets.tolist(), strict=True)]
+    greedy = generate(model, inputs, longest)
+    other = log_prob(model, inputs, greedy) + tree.least
+    other[torch.from_numpy(tree.listed(greedy.numpy()))] = -torch.inf
+    return torch.stack([*scores, other], 1).numpy(), greedy.numpy()
+
+
+def check(got: Integers, scores: Integers, greedy: Integers, tree: AnswerTree) -> None:
+    """Every answer is the best, but for rounding."""
+    best = scores.max(1)
+    width = tree.answers.shape[1]
+    known = {answer.tobytes(): index for index, answer in enumerate(tree.answers)}
+    for row, tokens in enumerate(got):
+        index = known.get(tokens[:width].tobytes(), -1)
+        if index < 0:
+            assert (tokens == greedy[row]).all()
+        assert scores[row, index] >= best[row] - 1e-3, row
+
+
+@pytest.mark.parametrize("base", [2, 10, 30, 101, 1000])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_are_the_best_of_all(family: str, base: int) -> None:
+    config, problem, model = setting(base, family)
+    inputs, lengths = inputs_of(config, problem, 60)
+    seen: list[str] = []
+    for name in ("natural", "0.5"):
+        prior = decision_prior(config, problem, name, 1)
+        assert prior is not None and list(prior.answers) == list(range(1, 61))
+        tree, longest = prior.tree(base), problem.longest_target
+        scores, greedy = brute_force(model, torch.from_numpy(inputs), tree, longest)
+        got = generate_best(model, torch.from_numpy(inputs), longest, tree)
+        check(got, scores, greedy, tree)
+        if isinstance(model, Transformer):
+            packed = PackedDecider(model, tree).generate(PackedRows.of(inputs, lengths), longest)
+            check(packed, scores, greedy, tree)
+        seen += [str(row) for row in got[scores.argmax(1) < 60]]
+    assert len(set(seen)) > 1, "the prior chooses among listed answers"
+
+
+@pytest.mark.parametrize("base", [101, 1000])
+def test_one_token_answers_are_proved_where_the_end_is_certain(base: int) -> None:
+    """After some training END behind a digit is certain, and the compiled decoder proves its answers; before, it leaves them
+    to the search."""
+    config, problem, model = setting(base)
+    learner = Learner(config.derive(batch_size=64, lr=1e-2), problem, model, CPU)
+    model = learner.model
+    assert isinstance(model, Transformer)
+    inputs, lengths = inputs_of(config, problem, 80)
+    prior = decision_prior(config, problem, "natural", 1)
+    assert prior is not None
+    tree, longest, shares = prior.tree(base), problem.longest_target, []
+    for steps in (range(0), range(150)):
+        for step in steps:
+            learner.learn(step)
+        outputs, proved = PackedGenerator(model, tree).generate_one_token(PackedRows.of(inputs, lengths), longest)
+        scores, greedy = brute_force(model, torch.from_numpy(inputs), tree, longest)
+        check(outputs[proved], scores[proved], greedy[proved], tree)
+        check(PackedDecider(model, tree).generate(PackedRows.of(inputs, lengths), longest), scores, greedy, tree)
+        shares.append(float(proved.mean()))
+    assert shares[0] < 0.5 < shares[1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_tree_of_any_answers(data: st.DataObject) -> None:
+    """The law of the search on any tree: no listed answer and no greedy sequence scores higher than what it gives."""
+    config, problem, model = MODELS(data.draw(st.sampled_from([2, 10, 30])))
+    answers = sorted(data.draw(st.sets(st.integers(1, 300), min_size=1, max_size=12)))
+    offsets = np.array([data.draw(st.floats(-6, 6)) for _ in answers])
+    tree = DecisionPrior("any", np.array(answers), offsets).tree(problem.base)
+    inputs = torch.from_numpy(inputs_of(config, problem, 7)[0])
+    scores, greedy = brute_force(model, inputs, tree, problem.longest_target)
+    check(generate_best(model, inputs, problem.longest_target, tree), scores, greedy, tree)
+
+
+MODELS = cache(setting)
+
+
+def test_a_model_whose_numbers_are_gone_still_ends() -> None:
+    config, problem, model = setting(10)
+    with torch.no_grad():
+        model.get_parameter("output_bias").fill_(torch.nan)
+    prior = decision_prior(config, problem, "natural", 1)
+    assert prior is not None
+    inputs = torch.from_numpy(inputs_of(config, problem, 5)[0])
+    assert generate_best(model, inputs, problem.longest_target, prior.tree(10)).shape == (5, problem.longest_target)
+
+
+@pytest.mark.parametrize(("base", "threads"), [(10, 1), (10, 3), (1000, 2)])
+def test_a_predictor_decides_the_same_packed_and_plain(base: int, threads: int) -> None:
+    config, problem, model = setting(base)
+    prior = decision_prior(config, problem, "natural", 1)
+    questions = Stream.of(config, problem).examples(0, 700)
+    packed = Predictor(model, problem, CPU, prior=prior, threads=threads).tokens(questions)
+    plain = np.concatenate([Predictor(model, problem, CPU, prior=prior).tokens(questions[start:start + 100])
+                            for start in range(0, 700, 100)])
+    own = Predictor(model, problem, CPU).tokens(questions)
+    assert (packed == plain).all(1).mean() > 0.99, "but for ties"
+    assert (packed != own).any(1).mean() > 0
+
+
+def test_the_offsets_are_what_the_distributions_say(tmp_path: Path) -> None:
+    config = tiny_config(outcomes="log-uniform", max_gcd=50)
+    problem = Problem.of(config)
+    assert decision_prior(config, problem, "training", 1) is None
+    k = np.arange(1, 51)
+
+    def offsets(prior: object) -> Integers:
+        found = decision_prior(config, problem, prior, 1)
+        assert found is not None
+        return found.offsets - found.offsets[0]
+
+    np.testing.assert_allclose(offsets("uniform"), np.log(k), atol=1e-12)
+    np.testing.assert_allclose(offsets(1), 0 * k, atol=1e-12)
+    np.testing.assert_allclose(offsets("2.5"), -1.5 * np.log(k), atol=1e-12)
+    np.testing.assert_allclose(offsets("natural"), -np.log(k), atol=0.2)
+    (tmp_path / "weights.csv").write_text("k,weight\n3,1\n7,2\n")
+    weighted = tiny_config(outcomes="weights", weights_file=str(tmp_path / "weights.csv"))
+    found = decision_prior(weighted, Problem.of(weighted), 0, 1)
+    assert found is not None and list(found.answers) == [3, 7]
+    np.testing.assert_allclose(np.diff(found.offsets), np.log(1 / 2))
+
+
+def test_the_words_for_a_prior() -> None:
+    same = {"1": ["1", 1, 1.0, "1.0", " 1 ", "1e0"], "0.5": ["0.50", 0.5], "natural": ["natural"], "uniform": ["uniform"]}
+    for name, others in same.items():
+        assert {checked_prior(other) for other in others} == {name}
+        assert tiny_config(prior=others[-1]).evaluation.prior == name
+    assert [prior_value(name) for name in ("natural", "1.5")] == ["natural", 1.5]
+    for bad in ("", "x", "-1", "nan", "inf", "11", None, True, "1_0", [1]):
+        with pytest.raises(UserError, match="prior: one of training, natural, uniform, or the exponent ALPHA"):
+            checked_prior(bad)
+
+
+def test_every_preset_reports_what_it_was_trained_for() -> None:
+    papers = [name for name in PRESETS if name.startswith("paper")]
+    assert papers and all(preset(name).evaluation.prior == "training" for name in papers)
+    assert tiny_config().identity() != tiny_config(prior="natural").identity()
+    assert tiny_config(prior="natural").derive(task="addition").evaluation.prior == "training"
+    with pytest.raises(UserError, match="prior must be 'training' for task 'addition'"):
+        Problem.of(tiny_config(task="addition").replace(prior="natural"))
+
+
+@pytest.fixture(scope="module")
+def uniform_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on uniform outcomes, which a natural prior changes a lot."""
+    config = tiny_config(outcomes="uniform", max_gcd=20, epoch_size=1600, lr=1e-2, max_epochs=2)
+    return train(config, tmp_path_factory.mktemp("prior") / "uniform")
+
+
+def test_a_run_is_asked_under_a_prior(uniform_run: Run) -> None:
+    run = uniform_run
+    pairs = make_test_sets(run.config, run.problem, 1)["natural"]
+    a, b = pairs[:, 0], pairs[:, 1]
+    assert (run.predict(a, b) == run.predict(a, b, prior="training")).all()
+    natural = run.predict(a, b, prior="natural")
+    right = {name: (run.predict(a, b, prior=name) == np.gcd(a, b)).mean() for name in ("training", "natural")}
+    assert right["natural"] > right["training"] + 0.2 and (natural == 1).mean() > 0.4
+    assert (run.predictor(prior="natural").predict(a, b) == natural).all()
+    assert run.predict(6, 4, prior=2) == run.predict(np.array([6]), np.array([4]), prior="2")[0]
+    with pytest.raises(UserError, match="beam: under a prior"):
+        run.predictor(prior="natural", beam=3)
+    with pytest.raises(UserError, match="prior: one of"):
+        run.predict(6, 4, prior="other")
+
+
+def test_explaining_under_a_prior_is_explaining_those_answers(uniform_run: Run) -> None:
+    run = uniform_run
+    sets = make_test_sets(run.config, run.problem, 1)
+    found = explain(run, prior="natural")
+    table = PredictionTable.of(*sets["natural"].T, run.predict(*sets["natural"].T, prior="natural"))
+    assert found.measured_accuracy == pytest.approx(100 * table.accuracy)
+    assert explain(run, prior="training").to_json() == explain(run).to_json() != found.to_json()
+    with pytest.raises(UserError, match="prior: only a run's model"):
+        explain(table, base=10, prior="natural")
+
+
+def test_training_reports_under_its_prior(uniform_run: Run, tmp_path: Path) -> None:
+    """The same weights, another report; asking the run without a prior is asking under its own."""
+    run = train(uniform_run.config.replace(prior="natural"), tmp_path / "natural")
+    assert run.metrics[-1]["test_loss"] == uniform_run.metrics[-1]["test_loss"]
+    assert run.metrics[-1]["accuracy"] > uniform_run.metrics[-1]["accuracy"] + 20
+    assert explain(run).to_json() == explain(uniform_run, prior="natural").to_json()
+    assert explain(run, prior="training").to_json() == explain(uniform_run).to_json()
+    with pytest.raises(UserError, match=r"another configuration: prior \(natural there"):
+        train(uniform_run.config, tmp_path / "natural")
+
+
+def test_a_shifting_distribution_counts_as_it_is_at_the_checkpoint(tmp_path: Path) -> None:
+    config = tiny_config(outcomes="uniform", max_gcd=20, final_alpha=2.0, schedule="cosine", horizon=40, max_epochs=2,
+                         epoch_size=4096, batch_size=128, keep_checkpoints=5)
+    run = train(config, tmp_path / "run")
+    for epoch in (1, 2):
+        prior, step = run.predictor(epoch, prior="uniform").prior, run.checkpoint_step(str(epoch))
+        assert prior is not None
+        np.testing.assert_allclose(prior.offsets, -np.log(training_outcomes(config, run.problem, step)))
+    first, last = (run.predictor(epoch, prior="uniform").prior for epoch in (1, 2))
+    assert first is not None and last is not None and np.ptp(last.offsets) > np.ptp(first.offsets)
+
+
+Command = Callable[..., CompletedProcess[str]]
+
+
+@pytest.mark.processes
+def test_the_commands(uniform_run: Run, command: Command, tmp_path: Path) -> None:
+    path = uniform_run.path
+    own, natural = (json.loads(command("evaluate", path, "--json", *words).stdout) for words in ((), ("--prior", "natural")))
+    assert own["prior"] == "training" and natural["prior"] == "natural"
+    assert own["accuracy"] == uniform_run.metrics[-1]["accuracy"] < natural["accuracy"] - 20
+    assert own["loss"] == natural["loss"]
+    text = command("evaluate", path, "--prior", "1.5").stdout
+    assert "decided under the prior k^-1.5" in text and "stratified" in text
+    explained = json.loads(command("explain", path, "--prior", "1.5", "--json").stdout)
+    assert explained["prior"] == 1.5 and json.loads(command("explain", path, "--json").stdout)["prior"] == "training"
+    assert "decided under the natural prior" in command("explain", path, "--prior", "natural").stdout
+    (row,) = json.loads(command("predict", path, 60, 84, "--prior", "natural", "--json").stdout)
+    assert row["prediction"] == uniform_run.predict(60, 84, prior="natural") and row["rule"] is None
+    (tmp_path / "p.csv").write_text("a,b,prediction\n6,4,2\n")
+    for words, says in ((("explain", "--predictions", tmp_path / "p.csv", "--base", 10, "--prior", "natural"),
+                         "prior: needs a run"),
+                        (("evaluate", path, "--prior", "x"), "prior: one of training")):
+        failed = command(*words)
+        assert failed.returncode == 2 and says in failed.stderr and failed.stderr.count("\n") == 1
+
+
+def test_other_tasks_have_no_prior(tmp_path: Path) -> None:
+    run = train(tiny_config(task="addition", max_epochs=1), tmp_path / "run")
+    with pytest.raises(UserError, match="prior: 'natural' is for tasks whose answer is a GCD, not for 'addition'"):
+        run.predictor(prior="natural")
