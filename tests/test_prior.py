@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -15,76 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import tiny_config
-from gcdformer import Config, PredictionTable, Problem, Run, Stream, UserError, explain, preset, train
+from decisions import CPU, FAMILIES, Command, brute_force, check, inputs_of, setting
+from gcdformer import PredictionTable, Problem, Run, Stream, UserError, explain, preset, train
 from gcdformer.config import checked_prior, prior_value
 from gcdformer.data.outcomes import training_outcomes
 from gcdformer.data.testsets import test_sets as make_test_sets
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.evaluation.prior import DecisionPrior, decision_prior
-from gcdformer.models import Seq2Seq, build_model, generate
-from gcdformer.models.answer_tree import AnswerTree
 from gcdformer.models.decide import generate_best
 from gcdformer.models.packed import PackedRows
 from gcdformer.models.packed.decide import PackedDecider
 from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.transformer import Transformer
-from gcdformer.numbers.encoding import BEGIN, END, PAD, PLUS, Integers
+from gcdformer.numbers.encoding import Integers
 from gcdformer.presets import PRESETS
 from gcdformer.training.learner import Learner
-
-CPU = torch.device("cpu")
-FAMILIES: dict[str, dict[str, object]] = {"transformer": {}, "deeper": {"encoder_layers": 1, "decoder_layers": 2},
-                                          "lstm": {"family": "lstm"}, "gru": {"family": "gru"}}
-
-
-def setting(base: int, family: str = "transformer", **leaves: object) -> tuple[Config, Problem, Seq2Seq]:
-    """A model with weights far from their start, so that answers vary, some of them listed and some not."""
-    config = tiny_config(base=base, maximum=2000, **({"outcomes": "uniform", "max_gcd": 60} | FAMILIES[family] | leaves))
-    problem = Problem.of(config)
-    model = build_model(config, problem, seed=1)
-    generator = torch.Generator().manual_seed(base)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(0.4 * torch.randn(weight.shape, generator=generator))
-        bias = model.get_parameter("output_bias")
-        bias[[PAD, BEGIN]] -= 20.0
-        bias[END] += 2.0
-        bias[PLUS] += 3.0
-    return config, problem, model
-
-
-def inputs_of(config: Config, problem: Problem, count: int) -> tuple[Integers, Integers]:
-    return problem.encode_questions(Stream.of(config, problem).examples(0, count))
-
-
-@torch.no_grad()
-def log_prob(model: Seq2Seq, inputs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """ln p of whole sequences by teacher forcing."""
-    given = torch.cat([torch.full((len(tokens), 1), BEGIN), tokens[:, :-1]], 1)
-    each = model.project(model(inputs, given)).double().log_softmax(-1).gather(2, tokens[..., None])[..., 0]
-    return (each * (tokens != PAD)).sum(1)
-
-
-def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest: int) -> tuple[Integers, Integers]:
-    """The scores (n, answers + 1) of all listed answers, and of the greedy sequence if it is not listed; its tokens."""
-    answers = [torch.from_numpy(row).expand(len(inputs), -1) for row in tree.answers]
-    scores = [log_prob(model, inputs, row) + offset for row, offset in zip(answers, tree.offsets.tolist(), strict=True)]
-    greedy = generate(model, inputs, longest)
-    other = log_prob(model, inputs, greedy) + tree.least
-    other[torch.from_numpy(tree.listed(greedy.numpy()))] = -torch.inf
-    return torch.stack([*scores, other], 1).numpy(), greedy.numpy()
-
-
-def check(got: Integers, scores: Integers, greedy: Integers, tree: AnswerTree) -> None:
-    """Every answer is the best, but for rounding."""
-    best = scores.max(1)
-    width = tree.answers.shape[1]
-    known = {answer.tobytes(): index for index, answer in enumerate(tree.answers)}
-    for row, tokens in enumerate(got):
-        index = known.get(tokens[:width].tobytes(), -1)
-        if index < 0:
-            assert (tokens == greedy[row]).all()
-        assert scores[row, index] >= best[row] - 1e-3, row
 
 
 @pytest.mark.parametrize("base", [2, 10, 30, 101, 1000])
@@ -211,13 +154,6 @@ def test_every_preset_reports_what_it_was_trained_for() -> None:
         Problem.of(tiny_config(task="addition").replace(prior="natural"))
 
 
-@pytest.fixture(scope="module")
-def uniform_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run on uniform outcomes, which a natural prior changes a lot."""
-    config = tiny_config(outcomes="uniform", max_gcd=20, epoch_size=1600, lr=1e-2, max_epochs=2)
-    return train(config, tmp_path_factory.mktemp("prior") / "uniform")
-
-
 def test_a_run_is_asked_under_a_prior(uniform_run: Run) -> None:
     run = uniform_run
     pairs = make_test_sets(run.config, run.problem, 1)["natural"]
@@ -266,9 +202,6 @@ def test_a_shifting_distribution_counts_as_it_is_at_the_checkpoint(tmp_path: Pat
         np.testing.assert_allclose(prior.offsets, -np.log(training_outcomes(config, run.problem, step)))
     first, last = (run.predictor(epoch, prior="uniform").prior for epoch in (1, 2))
     assert first is not None and last is not None and np.ptp(last.offsets) > np.ptp(first.offsets)
-
-
-Command = Callable[..., CompletedProcess[str]]
 
 
 @pytest.mark.processes

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from gcdformer.config import prior_in_words, prior_value
+from gcdformer.data.files import require_place
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
+from gcdformer.errors import UserError
 from gcdformer.evaluation import Scores
 from gcdformer.evaluation.calibration import Calibration
 from gcdformer.options import (
@@ -24,6 +27,7 @@ from gcdformer.options import (
     whole_number,
 )
 from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.files import writing
 from gcdformer.runs.run import Run
 
 
@@ -36,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prior(parser)
     parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
                         "they are right, on up to 10,000 pairs")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw that: .svg or .png")
     parser.add_argument("--threads", type=whole_number, metavar="N", help="CPU threads (default: all cores)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     add_quiet(parser)
@@ -44,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     run = Run(args.run_folder)
+    if args.figure is not None:
+        check_figure(args.figure, calibration=args.calibration)
     config, prior = run.config.replace(device=args.device, threads=args.threads), chosen_prior(args, run.config)
     if args.test_size is not None:
         config = config.replace(test_size=args.test_size)
@@ -62,6 +69,11 @@ def run(args: argparse.Namespace) -> int:
         sets = test_sets(config, run.problem, epoch)
     with progress("decoding the test sets", sum(map(len, sets.values())), quiet=args.quiet) as advance:
         found = evaluate(predictor, sets, config.evaluation.threshold, advance, calibrate=args.calibration)
+    if found.calibration is not None and args.figure is not None:
+        from gcdformer.display.figures import save
+        from gcdformer.display.reliability import reliability
+        with writing(args.figure):
+            save(reliability(found.calibration), args.figure)
     calibration = {"calibration": found.calibration.to_json()} if found.calibration else {}
     if found.scores is None:
         if args.json:
@@ -105,6 +117,15 @@ def show(scores: Scores, being_learned: list[int], loss: float, prior: str) -> N
     if prior != "training":
         console.print(f"answers decided under {prior_in_words(prior)}: so are f(k) and the accuracy of each k on the "
                       "stratified set, whose own distribution is another")
+
+
+def check_figure(path: Path, *, calibration: bool) -> None:
+    """A `UserError` unless there is something to draw and a place for it."""
+    if not calibration:
+        raise UserError("figure: needs --calibration, which it draws")
+    if path.suffix not in (".svg", ".png"):
+        raise UserError(f"figure: a file that ends in .svg or .png, got '{path}'")
+    require_place(path, "figure")
 
 
 def show_calibration(found: Calibration | None) -> None:
