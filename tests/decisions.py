@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
+import numpy as np
 import torch
 
 from conftest import tiny_config
 from gcdformer import Config, Problem, Stream
-from gcdformer.models import Seq2Seq, build_model, generate
+from gcdformer.models import Seq2Seq, build_model, generate, sequence_loss
 from gcdformer.models.answer_tree import AnswerTree, Scores
-from gcdformer.numbers.encoding import BEGIN, END, PAD, PLUS, Integers
+from gcdformer.numbers.encoding import BEGIN, PAD, Integers
 
 Command = Callable[..., CompletedProcess[str]]
 CPU = torch.device("cpu")
 FAMILIES: dict[str, dict[str, object]] = {"transformer": {}, "deeper": {"encoder_layers": 1, "decoder_layers": 2},
-                                          "lstm": {"family": "lstm"}, "gru": {"family": "gru"}}
+                                          "lstm": {"family": "lstm", "heads": 0}, "gru": {"family": "gru", "heads": 0}}
 
 
-def setting(base: int, family: str = "transformer", **leaves: object) -> tuple[Config, Problem, Seq2Seq]:
-    """A model with weights far from their start, so that answers vary, some of them listed and some not."""
+def setting(base: int, family: str = "transformer", steps: int = 30, **leaves: object) -> tuple[Config, Problem, Seq2Seq]:
+    """A model with weights far from their start and a little training, so that answers vary, some listed and some not."""
     config = tiny_config(base=base, maximum=2000, **({"outcomes": "uniform", "max_gcd": 60} | FAMILIES[family] | leaves))
     problem = Problem.of(config)
     model = build_model(config, problem, seed=1)
@@ -28,10 +29,13 @@ def setting(base: int, family: str = "transformer", **leaves: object) -> tuple[C
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(0.4 * torch.randn(weight.shape, generator=generator))
-        bias = model.get_parameter("output_bias")
-        bias[[PAD, BEGIN]] -= 20.0
-        bias[END] += 2.0
-        bias[PLUS] += 3.0
+        model.get_parameter("output_bias")[[PAD, BEGIN]] -= 20.0
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for step in range(steps):
+        batch = problem.encode_batch(Stream.of(config, problem).examples(32 * step, 32 * step + 32))
+        optimizer.zero_grad()
+        sequence_loss(model, torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets)).backward()
+        optimizer.step()
     return config, problem, model
 
 
@@ -48,22 +52,21 @@ def log_prob(model: Seq2Seq, inputs: torch.Tensor, tokens: torch.Tensor) -> torc
 
 
 def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest: int) -> tuple[Scores, Integers]:
-    """The scores (n, answers + 1) of all listed answers, and of the greedy sequence if it is not listed; its tokens."""
-    answers = [torch.from_numpy(row).expand(len(inputs), -1) for row in tree.answers]
-    scores = [log_prob(model, inputs, row) + offset for row, offset in zip(answers, tree.offsets.tolist(), strict=True)]
+    """ln p (n, answers + 1) of all listed answers, and of the greedy sequence if it is not listed; its tokens."""
+    every = [log_prob(model, inputs, torch.from_numpy(row).expand(len(inputs), -1)) for row in tree.answers]
     greedy = generate(model, inputs, longest)
-    other = log_prob(model, inputs, greedy) + tree.least
+    other = log_prob(model, inputs, greedy)
     other[torch.from_numpy(tree.listed(greedy.numpy()))] = -torch.inf
-    return torch.stack([*scores, other], 1).numpy(), greedy.numpy()
+    return torch.stack([*every, other], 1).numpy(), greedy.numpy()
 
 
-def check(got: Integers, scores: Scores, greedy: Integers, tree: AnswerTree) -> None:
+def with_offsets(logs: Scores, tree: AnswerTree) -> Scores:
+    """The scores of all that competes."""
+    return np.asarray(logs + np.append(tree.offsets, tree.least))
+
+
+def check(got: Integers, logs: Scores, greedy: Integers, tree: AnswerTree) -> None:
     """Every answer is the best, but for rounding."""
-    best = scores.max(1)
-    width = tree.answers.shape[1]
-    known = {answer.tobytes(): index for index, answer in enumerate(tree.answers)}
-    for row, tokens in enumerate(got):
-        index = known.get(tokens[:width].tobytes(), -1)
-        if index < 0:
-            assert (tokens == greedy[row]).all()
-        assert scores[row, index] >= best[row] - 1e-3, row
+    scores, number = with_offsets(logs, tree), tree.number_of(got)
+    assert (got[number < 0] == greedy[number < 0]).all()
+    np.testing.assert_allclose(scores[np.arange(len(got)), number], scores.max(1), atol=1e-3)

@@ -36,7 +36,7 @@ def largest_listed(config: Config) -> int:
     if data.train_file is None and data.outcomes not in ("natural", "mixture"):
         return min(data.largest_gcd(maximum), MOST_LISTED)
     digits = int(digit_counts(np.array([TESTED_GCDS]), config.task.base)[0])
-    return min(maximum, config.task.base**digits - 1, MOST_LISTED)
+    return min(maximum, int(config.task.base**digits) - 1, MOST_LISTED)
 
 
 def training_outcomes(config: Config, problem: Problem, step: int) -> Probabilities:

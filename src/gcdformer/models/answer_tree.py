@@ -63,7 +63,7 @@ class AnswerTree:
     @property
     def one_token(self) -> bool:
         """Whether every answer is one token between the sign and END."""
-        return self.paths.shape[1] == 3
+        return bool(self.paths.shape[1] == 3)
 
     @cached_property
     def numbers(self) -> dict[tuple[int, ...], int]:
