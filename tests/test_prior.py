@@ -26,7 +26,7 @@ from gcdformer.models.packed import PackedRows
 from gcdformer.models.packed.decide import PackedDecider
 from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.transformer import Transformer
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.encoding import BEGIN, Integers
 from gcdformer.presets import PRESETS
 from gcdformer.training.learner import Learner
 
@@ -66,7 +66,7 @@ def test_one_token_answers_are_proved_where_the_end_is_certain(base: int) -> Non
     for steps in (range(0), range(250)):
         for step in steps:
             learner.learn(step)
-        outputs, proved = PackedGenerator(model, tree).generate_one_token(PackedRows.of(inputs, lengths), longest)
+        outputs, proved = PackedDecider(model, tree).choose(PackedRows.of(inputs, lengths), longest)
         logs, greedy = brute_force(model, torch.from_numpy(inputs), tree, longest)
         check(outputs[proved], logs[proved], greedy[proved], tree)
         check(PackedDecider(model, tree).generate(PackedRows.of(inputs, lengths), longest), logs, greedy, tree)
@@ -231,3 +231,23 @@ def test_other_tasks_have_no_prior(tmp_path: Path) -> None:
     run = train(tiny_config(task="addition", max_epochs=1), tmp_path / "run")
     with pytest.raises(UserError, match="prior: 'natural' is for tasks whose answer is a GCD, not for 'addition'"):
         run.predictor(prior="natural")
+
+
+@pytest.mark.parametrize("base", [3, 27, 28, 59, 101])
+def test_the_compiled_gap_is_between_the_two_largest_logits(base: int) -> None:
+    """For vocabularies below, at and above a multiple of the kernel's lanes."""
+    config, problem, model = setting(base, steps=0, max_gcd=2)
+    assert isinstance(model, Transformer)
+    inputs, lengths = inputs_of(config, problem, 50)
+    natural = decision_prior(config, problem, "natural", 1)
+    assert natural is not None
+    generator = PackedGenerator(model, natural.tree(base))
+    tokens = np.full(50, BEGIN)
+    generator.run("close", PackedRows.of(inputs, lengths), tokens, 0, problem.longest_target)
+    with torch.no_grad():
+        state = model.encode(torch.from_numpy(inputs))
+        logits = model.project(model.advance(state, torch.full((50, 1), BEGIN))[0][:, -1])
+    two = logits.topk(2)
+    np.testing.assert_array_equal(tokens, two.indices[:, 0].numpy())
+    gap = generator.layers.program.values(generator.gap)[:, 0]
+    torch.testing.assert_close(gap, two.values[:, 0] - two.values[:, 1], atol=1e-4, rtol=1e-3)

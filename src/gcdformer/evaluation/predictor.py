@@ -34,6 +34,8 @@ CONFIDENCE_ROWS, CONFIDENCE_TOLERANCE = 512, 0.01
 """Rows whose confidence is computed together, and its relative error at most (half of it: the middle is taken)."""
 CALIBRATED = 10_000
 """Questions on which calibration is measured: confidences cost more than answers."""
+SEARCHED = 1024
+"""Rows in a batch of those that the quick way of deciding leaves."""
 WORTH_PACKING = 256
 """Questions from which on it pays to load the compiled decoder."""
 
@@ -110,29 +112,41 @@ class Predictor:
         generators = SimpleQueue[PackedGenerator | PackedDecider]()
         for _ in range(self.threads):
             generators.put(PackedDecider(self.model, self.tree) if self.tree else PackedGenerator(self.model))
+        left: list[Integers] = []
 
-        def work(rows: Integers) -> Integers:
+        def work(rows: Integers) -> tuple[Integers, Integers]:
             generator = generators.get()
             packed = PackedRows.of(inputs[rows, :int(lengths[rows].max())], lengths[rows])
-            answers = generator.generate(packed, longest)
+            if quick and isinstance(generator, PackedDecider):
+                answers, proved = generator.choose(packed, longest)
+                left.append(rows[~proved])
+                rows, answers = rows[proved], answers[proved]
+            else:
+                answers = generator.generate(packed, longest)
             generators.put(generator)
-            return answers
+            return rows, answers
 
-        if self.threads == 1 or len(batches) == 1:
-            for rows in batches:
-                yield rows, work(rows)
+        quick = self.tree is not None and self.tree.one_token and longest >= 3
+        yield from self.in_threads(work, batches)
+        rest = np.sort(np.concatenate(left)) if left else np.empty(0, dtype=np.int64)
+        quick = False  # few are left, from many batches: they are searched together
+        yield from self.in_threads(work, [rest[start:start + SEARCHED] for start in range(0, len(rest), SEARCHED)])
+
+    def in_threads(self, work: Callable[[Integers], tuple[Integers, Integers]],
+                   batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
+        """What comes of each batch, in order."""
+        if self.threads == 1 or len(batches) <= 1:
+            yield from map(work, batches)
             return
         with one_thread_each(self.threads) as pool:
-            waiting = deque[tuple[Integers, Future[Integers]]]()
+            waiting = deque[Future[tuple[Integers, Integers]]]()
             try:
                 for rows in batches:
-                    waiting.append((rows, pool.submit(work, rows)))
+                    waiting.append(pool.submit(work, rows))
                     if len(waiting) > 2 * self.threads:
-                        first, answers = waiting.popleft()
-                        yield first, answers.result()
+                        yield waiting.popleft().result()
                 while waiting:
-                    first, answers = waiting.popleft()
-                    yield first, answers.result()
+                    yield waiting.popleft().result()
             finally:
                 pool.shutdown(cancel_futures=True)
 

@@ -1,6 +1,6 @@
 """The best of listed answers by the packed transformer: the search of `models/decide.py` on packed rows.
 
-Where answers are one token each, the compiled decoder chooses them and says which are proved; the search is for the others.
+Where answers are one token each, the compiled decoder can choose them, and says which are proved: the search is for others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.packed.instructions import ADD_BIAS
 from gcdformer.models.packed.rows import PackedRows
 from gcdformer.models.transformer import Transformer
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.encoding import Integers, Mask
 
 ENCODE, FOLLOW = "encode", "follow"
 """The sections of the program: read the inputs; go along a path for some of them."""
@@ -36,17 +36,12 @@ class PackedDecider:
         self.generator = PackedGenerator(model, tree if tree.one_token else None)
         self.paths = PackedPaths(model, self.generator)
 
-    def generate(self, inputs: PackedRows, longest: int) -> Integers:
-        """Output tokens (N, longest) after BEGIN, END included, padded."""
-        if not self.tree.one_token or longest < 3:
-            return self.search(inputs, longest)
-        outputs, proved = self.generator.generate_one_token(inputs, longest)
-        rest = np.flatnonzero(~proved)
-        if len(rest):
-            outputs[rest] = self.search(chosen_rows(inputs, rest), longest)
-        return outputs
+    def choose(self, inputs: PackedRows, longest: int) -> tuple[Integers, Mask]:
+        """Answers of one token each, as output tokens (N, longest), and which of them are proved to be the best."""
+        return self.generator.generate_one_token(inputs, longest)
 
-    def search(self, inputs: PackedRows, longest: int) -> Integers:
+    def generate(self, inputs: PackedRows, longest: int) -> Integers:
+        """The best answers, by search, as output tokens (N, longest) after BEGIN, END included, padded."""
         return Search(self.paths.read(inputs, longest), self.tree, len(inputs.lengths), longest).run()
 
 

@@ -279,36 +279,32 @@ def argmax(logits, bias, tokens, lanes):
 
 
 @loop
-def find_largest(row, lanes):
-    """The largest value, several lanes side by side."""
-    whole = row.shape[0] // LANES
-    for lane in range(LANES):
-        lanes[lane] = F(-3e38)
-    for block in range(whole):
-        for lane in range(LANES):
-            value = row[block * LANES + lane]
-            lanes[lane] = value if value > lanes[lane] else lanes[lane]
-    largest = F(-3e38)
-    for lane in range(LANES):
-        largest = max(largest, lanes[lane])
-    for j in range(whole * LANES, row.shape[0]):
-        largest = max(largest, row[j])
-    return largest
-
-
-@loop
 def argmax_with_gap(logits, bias, tokens, gaps, lanes):
-    """As `argmax`; gaps = the largest of logits + bias minus the second largest; gaps (T,). Spoils the logits."""
+    """As `argmax`; gaps = the largest of logits + bias minus the second largest; gaps (T,).
+
+    The second largest is in another lane than the largest, whose maximum is known, or in the same, or behind all lanes.
+    """
     for i in range(logits.shape[0]):
         row = logits[i]
         largest = add_and_find_largest(row, bias, lanes)
-        tokens[i] = 0
+        token = 0
         for j in range(row.shape[0]):
             if row[j] == largest:
-                tokens[i] = j
+                token = j
                 break
-        row[tokens[i]] = F(-3e38)
-        gaps[i] = largest - find_largest(row, lanes)
+        tokens[i] = token
+        second, in_lanes = F(-3e38), row.shape[0] // LANES * LANES
+        if token < in_lanes:
+            lanes[token % LANES] = F(-3e38)
+            for j in range(token % LANES, in_lanes, LANES):
+                if j != token:
+                    second = max(second, row[j])
+        for lane in range(LANES):
+            second = max(second, lanes[lane])
+        for j in range(in_lanes, row.shape[0]):
+            if j != token:
+                second = max(second, row[j])
+        gaps[i] = largest - second
 
 
 @loop
