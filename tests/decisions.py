@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from contextlib import redirect_stderr, redirect_stdout
 from subprocess import CompletedProcess
 
 import numpy as np
@@ -10,11 +11,11 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Config, Problem, Stream
+from gcdformer.cli import main
 from gcdformer.models import Seq2Seq, build_model, generate, sequence_loss
 from gcdformer.models.answer_tree import AnswerTree, Scores
 from gcdformer.numbers.encoding import BEGIN, PAD, Integers
 
-Command = Callable[..., CompletedProcess[str]]
 CPU = torch.device("cpu")
 FAMILIES: dict[str, dict[str, object]] = {"transformer": {}, "deeper": {"encoder_layers": 1, "decoder_layers": 2},
                                           "lstm": {"family": "lstm", "heads": 0}, "gru": {"family": "gru", "heads": 0}}
@@ -70,3 +71,10 @@ def check(got: Integers, logs: Scores, greedy: Integers, tree: AnswerTree) -> No
     scores, number = with_offsets(logs, tree), tree.number_of(got)
     assert (got[number < 0] == greedy[number < 0]).all()
     np.testing.assert_allclose(scores[np.arange(len(got)), number], scores.max(1), atol=1e-3)
+
+
+def call(*words: object) -> CompletedProcess[str]:
+    """The command line, in this process."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as errors:
+        code = main([str(word) for word in words])
+    return CompletedProcess(words, code, out.getvalue(), errors.getvalue())

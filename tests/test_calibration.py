@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions import CPU, Command, brute_force, setting
+from decisions import CPU, brute_force, call, setting
 from gcdformer import Run, UserError
 from gcdformer.data.testsets import test_sets as make_test_sets
 from gcdformer.evaluation.calibration import BINS, Calibration
@@ -74,16 +74,15 @@ def test_the_natural_prior_calibrates_a_run_on_uniform_outcomes(uniform_run: Run
     assert own.n == natural.n == len(pairs) and natural.ece < 0.3
 
 
-@pytest.mark.processes
-def test_the_command(uniform_run: Run, command: Command, tmp_path: Path) -> None:
+def test_the_command(uniform_run: Run, tmp_path: Path) -> None:
     figure = tmp_path / "reliability.svg"
-    done = command("evaluate", uniform_run.path, "--prior", "natural", "--calibration", "--figure", figure, "--json")
+    done = call("evaluate", uniform_run.path, "--prior", "natural", "--calibration", "--figure", figure, "--json")
     found = json.loads(done.stdout)["calibration"]
     pairs = make_test_sets(uniform_run.config, uniform_run.problem, 1)["natural"]
     assert found == uniform_run.predictor(prior="natural").calibration(pairs).to_json()
     assert set(found["bins"][0]) == {"low", "high", "n", "confidence", "accuracy"} and "<svg" in figure.read_text()
-    assert "expected calibration error" in command("evaluate", uniform_run.path, "--calibration").stdout
-    assert command("evaluate", uniform_run.path, "--figure", figure).returncode == 2
+    assert "expected calibration error" in call("evaluate", uniform_run.path, "--calibration").stdout
+    assert call("evaluate", uniform_run.path, "--figure", figure).returncode == 2
 
 
 def test_confidences_of_no_questions(uniform_run: Run) -> None:

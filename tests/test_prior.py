@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import tiny_config
-from decisions import CPU, FAMILIES, Command, brute_force, check, inputs_of, setting
+from decisions import CPU, FAMILIES, brute_force, call, check, inputs_of, setting
 from gcdformer import PredictionTable, Problem, Run, Stream, UserError, explain, preset, train
 from gcdformer.config import checked_prior, prior_value
 from gcdformer.data.outcomes import training_outcomes
@@ -205,25 +205,24 @@ def test_a_shifting_distribution_counts_as_it_is_at_the_checkpoint(tmp_path: Pat
     assert first is not None and last is not None and np.ptp(last.offsets) > np.ptp(first.offsets)
 
 
-@pytest.mark.processes
-def test_the_commands(uniform_run: Run, command: Command, tmp_path: Path) -> None:
+def test_the_commands(uniform_run: Run, tmp_path: Path) -> None:
     path = uniform_run.path
-    own, natural = (json.loads(command("evaluate", path, "--json", *words).stdout) for words in ((), ("--prior", "natural")))
+    own, natural = (json.loads(call("evaluate", path, "--json", *words).stdout) for words in ((), ("--prior", "natural")))
     assert own["prior"] == "training" and natural["prior"] == "natural"
     assert own["accuracy"] == uniform_run.metrics[-1]["accuracy"] < natural["accuracy"] - 20
     assert own["loss"] == natural["loss"]
-    text = command("evaluate", path, "--prior", "1.5").stdout
+    text = call("evaluate", path, "--prior", "1.5").stdout
     assert "decided under the prior k^-1.5" in text and "stratified" in text
-    explained = json.loads(command("explain", path, "--prior", "1.5", "--json").stdout)
-    assert explained["prior"] == 1.5 and json.loads(command("explain", path, "--json").stdout)["prior"] == "training"
-    assert "decided under the natural prior" in command("explain", path, "--prior", "natural").stdout
-    (row,) = json.loads(command("predict", path, 60, 84, "--prior", "natural", "--json").stdout)
+    explained = json.loads(call("explain", path, "--prior", "1.5", "--json").stdout)
+    assert explained["prior"] == 1.5 and json.loads(call("explain", path, "--json").stdout)["prior"] == "training"
+    assert "decided under the natural prior" in call("explain", path, "--prior", "natural").stdout
+    (row,) = json.loads(call("predict", path, 60, 84, "--prior", "natural", "--json").stdout)
     assert row["prediction"] == uniform_run.predict(60, 84, prior="natural") and row["rule"] is None
     (tmp_path / "p.csv").write_text("a,b,prediction\n6,4,2\n")
     for words, says in ((("explain", "--predictions", tmp_path / "p.csv", "--base", 10, "--prior", "natural"),
                          "prior: needs a run"),
                         (("evaluate", path, "--prior", "x"), "prior: one of training")):
-        failed = command(*words)
+        failed = call(*words)
         assert failed.returncode == 2 and says in failed.stderr and failed.stderr.count("\n") == 1
 
 
