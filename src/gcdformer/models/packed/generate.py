@@ -42,9 +42,11 @@ class PackedGenerator:
         offsets = torch.full_like(model.output_bias.data, tree.least)
         offsets[torch.from_numpy(tree.answers[:, 1])] = torch.from_numpy(tree.offsets).to(offsets)
         with_offsets = self.layers.program.tensor("output_bias with offsets", model.output_bias.data + offsets)
+        self.is_listed = np.isin(np.arange(len(offsets)), tree.answers[:, 1])
         self.gap = self.layers.program.buffer("gap", GIVEN, 1)
         for self.layers.section, chosen in ((CHOOSE, with_offsets), (CLOSE, bias)):
-            self.layers.emit(ARGMAX_WITH_GAP, self.emit_advance(memories), chosen, self.gap)
+            self.logits = self.emit_advance(memories)
+            self.layers.emit(ARGMAX_WITH_GAP, self.logits, chosen, self.gap)
 
     def emit_advance(self, memories: dict[str, Keys]) -> Buffer:
         """From the newest token of every row to the logits of the next, without the bias."""
@@ -87,8 +89,8 @@ class PackedGenerator:
         """The best answers of one token as output tokens (N, longest), and which of them are proved to be the best.
 
         A row is proved if greedy decoding begins with the sign and the chosen token, listed and followed by END, has a lead
-        over all others that the probability of END cannot eat up: ln p(END) >= -ln(1 + (V - 1) exp(-gap)), where `gap` is
-        END's lead over the second largest logit.
+        over all others that the probability of END cannot eat up. ln p(END) >= -ln(1 + (V - 1) exp(-gap)), where `gap` is
+        END's lead over the second largest logit; it is computed where this bound is not enough.
         """
         assert self.tree is not None and self.tree.one_token
         n = len(inputs.lengths)
@@ -101,7 +103,10 @@ class PackedGenerator:
             if section != ADVANCE:
                 gaps.append(self.layers.program.values(self.gap)[:, 0].numpy().astype(np.float64))
         sign, chosen, end = outputs[:, :3].T
-        others = self.layers.program.row_counts[self.layers.weights["embed_outputs.tokens.weight"].rows] - 1
-        proved = ((sign == self.tree.sign) & np.isin(chosen, self.tree.answers[:, 1]) & (end == END)
-                  & (gaps[0] > np.log1p(others * np.exp(-gaps[1]))))
+        possible = (sign == self.tree.sign) & self.is_listed[chosen] & (end == END)
+        proved = possible & (gaps[0] > np.log1p((len(self.is_listed) - 1) * np.exp(-gaps[1])))
+        left = np.flatnonzero(possible & ~proved)
+        if len(left):
+            logits = self.layers.program.values(self.logits)[torch.from_numpy(left)]
+            proved[left] = gaps[0][left] > -logits.log_softmax(-1)[:, END].numpy()
         return outputs, proved
