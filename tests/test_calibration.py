@@ -82,6 +82,12 @@ def test_the_command(uniform_run: Run, tmp_path: Path) -> None:
     assert found == uniform_run.predictor(prior="natural").calibration(pairs).to_json()
     assert set(found["bins"][0]) == {"low", "high", "n", "confidence", "accuracy"} and "<svg" in figure.read_text()
     assert "expected calibration error" in call("evaluate", uniform_run.path, "--calibration").stdout
+    page = tmp_path / "page.html"
+    explained = call("explain", uniform_run.path, "--prior", "natural", "--calibration", "--html", page, "--json")
+    assert json.loads(explained.stdout)["calibration"] == found and "<h2>Calibration</h2>" in page.read_text()
+    (tmp_path / "p.csv").write_text("a,b,prediction\n6,4,2\n")
+    refused = call("explain", "--predictions", tmp_path / "p.csv", "--base", 10, "--calibration")
+    assert refused.returncode == 2 and "calibration: needs a run" in refused.stderr
     assert call("evaluate", uniform_run.path, "--figure", figure).returncode == 2
 
 

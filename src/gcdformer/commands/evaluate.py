@@ -13,9 +13,9 @@ from gcdformer.data.files import require_place
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
+from gcdformer.display.terminal import show_calibration
 from gcdformer.errors import UserError
 from gcdformer.evaluation import Scores
-from gcdformer.evaluation.calibration import Calibration
 from gcdformer.options import (
     add_checkpoint,
     add_json,
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             print_json({"accuracy": found.accuracy, "loss": found.loss, **calibration})
         else:
             print(f"accuracy {found.accuracy:.2f} %, loss {found.loss:.4f}")
-            show_calibration(found.calibration)
+            show_calibration(Console(highlight=False), found.calibration)
         return 0
     learning = explain_evaluation(config, found.tables).being_learned
     if args.json:
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
                     **calibration})
     else:
         show(found.scores, learning, found.loss, prior)
-        show_calibration(found.calibration)
+        show_calibration(Console(highlight=False), found.calibration)
     return 0
 
 
@@ -126,18 +126,3 @@ def check_figure(path: Path, *, calibration: bool) -> None:
     if path.suffix not in (".svg", ".png"):
         raise UserError(f"figure: a file that ends in .svg or .png, got '{path}'")
     require_place(path, "figure")
-
-
-def show_calibration(found: Calibration | None) -> None:
-    """The error in a line, and a line for each bin that has answers."""
-    if found is None:
-        return
-    console = Console(highlight=False)
-    console.print(f"expected calibration error {found.ece:.4f} over {found.n:,} pairs")
-    table = Table(box=None, padding=(0, 1), header_style="dim")
-    for title in ("confidence", "pairs", "mean", "right"):
-        table.add_column(title, justify="right")
-    for one in found.bins:
-        if one.n:
-            table.add_row(f"{one.low:.2f} to {one.high:.2f}", f"{one.n:,}", f"{one.confidence:.3f}", f"{one.accuracy:.3f}")
-    console.print(table)

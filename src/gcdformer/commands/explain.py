@@ -10,10 +10,12 @@ from rich.console import Console
 
 from gcdformer.config import LARGEST_BASE, LEAST_PAIRS, prior_in_words, prior_value
 from gcdformer.data.predictions import read_predictions
+from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
-from gcdformer.display.terminal import show_checks, show_comparison, show_explanation, show_timeline
+from gcdformer.display.terminal import show_calibration, show_checks, show_comparison, show_explanation, show_timeline
 from gcdformer.errors import UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
+from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
@@ -37,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE})")
     parser.add_argument("--max", metavar="M", help="largest operand of --exhaustive (default: the run's)")
     add_prior(parser)
+    parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
+                        "they are right, on up to 10,000 natural pairs")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
     add_json(parser)
@@ -84,9 +88,10 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
         found = explain_exhaustively(first, checkpoint, args)
     history = timeline(line for line in lines if line["epoch"] <= epoch)
     checks = run_checks(first, checkpoint, found, prior, quiet=args.quiet) if args.checks else []
+    calibration = measure_calibration(first, checkpoint, prior, quiet=args.quiet) if args.calibration else None
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
     show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
-         None if args.exhaustive and not other else earlier, prior)
+         None if args.exhaustive and not other else earlier, prior, calibration)
 
 
 def explain_csv(args: argparse.Namespace) -> int:
@@ -94,7 +99,7 @@ def explain_csv(args: argparse.Namespace) -> int:
         raise UserError("base: --predictions needs the base in which integers are written")
     if args.prior is not None:
         raise UserError("prior: needs a run, not --predictions: predictions have no probabilities to decide anew from")
-    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max"):
+    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max", "calibration"):
         if getattr(args, flag):
             raise UserError(f"{flag}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
@@ -107,15 +112,17 @@ def explain_csv(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
          checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, note: str | None = None,
-         prior: str | None = None) -> None:
+         prior: str | None = None, calibration: Calibration | None = None) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
-        write_explanation(args.html, found, what, history)
+        write_explanation(args.html, found, what, history, calibration)
     if args.json:
         values: dict[str, Any] = found.to_json()
         if prior is not None:
             values["prior"] = prior_value(prior)
+        if calibration is not None:
+            values["calibration"] = calibration.to_json()
         if history is not None:
             values["timeline"] = history.to_json()
         if checks:
@@ -126,6 +133,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         return
     console = Console(highlight=False)
     show_explanation(console, found, what, note)
+    show_calibration(console, calibration)
     if history is not None:
         show_timeline(console, history)
     if checks:
@@ -148,3 +156,12 @@ def run_checks(run: Run, checkpoint: str, found: Explanation, prior: str, *, qui
     with progress("asking the model in other ways", quiet=quiet):
         predict = run.predictor(checkpoint, prior=prior).predict
         return metamorphic_checks(predict, found.model, run.config.task.maximum, rng)
+
+
+def measure_calibration(run: Run, checkpoint: str, prior: str, *, quiet: bool) -> Calibration:
+    with progress("asking the model how sure it is", quiet=quiet) as advance:
+        run.require_same_file("test_file", run.config.evaluation.test_file)
+        pairs = test_sets(run.config, run.problem, run.epoch(checkpoint))["natural"]
+        predictor = run.predictor(checkpoint, prior=prior)
+        predictor.on_batch = lambda done: advance(done, len(pairs))
+        return predictor.calibration(pairs)

@@ -9,8 +9,10 @@ from typing import Any
 
 from gcdformer.display import figures
 from gcdformer.display.html import certificate_sections, header
+from gcdformer.display.reliability import reliability
 from gcdformer.display.words import describe_config
 from gcdformer.errors import UserError
+from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.presets import repeat_command
@@ -53,9 +55,13 @@ def write_figures(folder: Path, runs: list[Run], checkpoint: str = "last") -> li
     return written
 
 
-def write_explanation(path: Path, found: Explanation, what: str, history: Timeline | None) -> None:
+def write_explanation(path: Path, found: Explanation, what: str, history: Timeline | None,
+                      calibration: Calibration | None = None) -> None:
     """The explanation alone, of a run or of anyone's predictions."""
     parts = [header(what, f"base {found.base}", found, []), certificate_sections(found)]
+    if calibration is not None:
+        parts.append(figure_section("Calibration", reliability(calibration), "How often answers of a confidence are right; "
+                                    "on the dotted line, as often as the model says.", narrow=True))
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
