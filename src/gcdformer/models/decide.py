@@ -21,7 +21,7 @@ from torch import Tensor
 from gcdformer.models.answer_tree import AnswerTree, Scores
 from gcdformer.models.generate import generate
 from gcdformer.models.interface import Seq2Seq
-from gcdformer.numbers.encoding import BEGIN, PAD, Integers
+from gcdformer.numbers.encoding import BEGIN, END, PAD, Integers, Mask
 
 LogProbs = npt.NDArray[np.float32]
 OUTSIDE, LISTED = -1, -2
@@ -68,7 +68,45 @@ class PlainPaths(Paths):
 @torch.inference_mode()
 def generate_best(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: AnswerTree) -> Integers:
     """The best answers as output tokens (n, longest) after BEGIN, END included, padded."""
-    return Search(PlainPaths(model, inputs_NS), tree, len(inputs_NS), longest).run()
+    if not tree.one_token or longest < 3 or not len(inputs_NS):
+        return Search(PlainPaths(model, inputs_NS), tree, len(inputs_NS), longest).run()
+    outputs, proved = choose_one_token(model, inputs_NS, longest, tree)
+    rest = np.flatnonzero(~proved)
+    if len(rest):
+        left = inputs_NS[torch.from_numpy(rest).to(inputs_NS.device)]
+        outputs[rest] = Search(PlainPaths(model, left), tree, len(rest), longest).run()
+    return outputs
+
+
+def choose_one_token(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: AnswerTree) -> tuple[Integers, Mask]:
+    """Answers of one token between the sign and END, and which are proved to be the best: those whose lead over all other
+    tokens the probability of END cannot eat up, and before which greedy decoding has the sign."""
+    n, device = len(inputs_NS), inputs_NS.device
+    state, tokens = model.encode(inputs_NS), torch.full((n, 1), BEGIN, dtype=torch.int64, device=device)
+    proved = torch.ones(n, dtype=torch.bool, device=device)
+    chosen: list[Tensor] = []
+    lead = torch.zeros(n, device=device)
+    for position in range(3):
+        states, state = model.advance(state, tokens)
+        logits = model.project(states[:, -1]).float()
+        if position == 1:
+            offsets = torch.full_like(logits[0], tree.least)
+            listed = torch.from_numpy(tree.answers[:, 1]).to(device)
+            offsets[listed] = torch.from_numpy(tree.offsets).to(offsets)
+            logits += offsets
+        tokens = logits.argmax(-1, keepdim=True)
+        chosen.append(tokens)
+        if position == 0:
+            proved &= tokens[:, 0] == tree.sign
+        elif position == 1:
+            largest = logits.gather(1, tokens)
+            lead = (largest - logits.scatter_(1, tokens, -torch.inf).amax(-1, keepdim=True))[:, 0]
+            proved &= torch.isin(tokens[:, 0], listed)
+        else:
+            proved &= (tokens[:, 0] == END) & (lead > logits.logsumexp(-1) - logits[:, END])
+    outputs = np.full((n, longest), PAD, dtype=np.int64)
+    outputs[:, :3] = torch.cat(chosen, 1).cpu().numpy()
+    return outputs, proved.cpu().numpy()
 
 
 class Search:
