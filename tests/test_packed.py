@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -19,7 +20,9 @@ from gcdformer.data.problem import Batch
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.models import generate
 from gcdformer.models.packed import PackedRows, can_pack
+from gcdformer.models.packed import program as packed_program
 from gcdformer.models.packed.generate import PackedGenerator
+from gcdformer.models.packed.product import PANEL, product
 from gcdformer.models.transformer import Transformer
 from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
 from gcdformer.training.backends import AutogradBackend, PackedBackend
@@ -77,6 +80,38 @@ def test_gradient_is_autograds(name: str) -> None:
         assert packed.backward(packed.encode(batch), share, add=add) == pytest.approx(loss, rel=1e-5)
     wanted = {name: weight.grad for name, weight in plain.model.named_parameters() if weight.grad is not None}
     assert_close(packed.total.tensors, wanted)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["by BLAS", "by our own"])
+def test_gradient_by_either_matrix_product(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the two this CPU takes, the other one gives the same."""
+    monkeypatch.setattr(packed_program, "has_wide_vectors", lambda: wide)
+    test_gradient_is_autograds("uneven")
+
+
+@numba.njit
+def product_of(*args):  # type: ignore[no-untyped-def]
+    product(*args)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 70), st.integers(1, 40), st.booleans(), st.booleans(), st.booleans(),
+       st.integers(0, 2**32 - 1))
+def test_our_own_matrix_product(rows: int, columns: int, inner: int, x_transposed: bool, y_transposed: bool,
+                                accumulate: bool, seed: int) -> None:
+    """Sums of products of small integers are exact, and nothing beside the result is written."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(-9, 10, (rows, inner)), rng.integers(-9, 10, (inner, columns))
+    before = rng.integers(-9, 10, rows * columns + 1)
+    stored = [np.ascontiguousarray(matrix.T if is_transposed else matrix, dtype=np.float32)
+              for matrix, is_transposed in ((x, x_transposed), (y, y_transposed))]
+    out = before.astype(np.float32)
+    scratch = torch.zeros((inner + rows) * PANEL + 16)
+    aligned = -(-scratch.data_ptr() // 64) * 64
+    product_of(int(x_transposed), int(y_transposed), rows, columns, inner, stored[0].ctypes.data, stored[0].shape[1],
+               stored[1].ctypes.data, stored[1].shape[1], int(accumulate), out.ctypes.data, columns, aligned)
+    wanted = (x @ y).ravel() + (before[:-1] if accumulate else 0)
+    np.testing.assert_array_equal(out, [*wanted, before[-1]])
 
 
 @settings(max_examples=10, deadline=None)

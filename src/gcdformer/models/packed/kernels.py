@@ -4,7 +4,7 @@ Rows of a batch are packed: tokens of all sequences one after another, sequence 
 is no padding to mask or to compute. A kernel is one pass over data in the cache; it knows arrays of float32, not models. The
 call releases the GIL, so that threads need not take turns in Python; nothing in it is checked, and nothing allocates.
 numba compiles all of it once per machine for each width of heads and caches the result until this file changes; after a
-change of vectors.py or instructions.py touch it.
+change of vectors.py, product.py or instructions.py touch it.
 
 Shapes: T tokens (of the side that a kernel is called for), D the width of that side, V the vocabulary, H heads of E = D / H,
 S tokens on the key side. LayerNorm: `unit`, (T, D), is (x - mean) / std before gain and bias; `scale`, (T,), is 1 / std.
@@ -41,6 +41,7 @@ from gcdformer.models.packed.instructions import (
     SUM_ROWS,
     ZERO,
 )
+from gcdformer.models.packed.product import product
 from gcdformer.models.packed.vectors import add_scaled, dot, pointer, sgemm
 
 
@@ -377,17 +378,21 @@ def matrix(buffers, index):
 
 
 @inlined
-def matmul(buffers, out, x, y, x_transposed, y_transposed, accumulate, gemm):
-    """out = x y, or out += x y, by BLAS; x or y may be transposed."""
+def matmul(buffers, out, x, y, x_transposed, y_transposed, accumulate, gemm, scratch):
+    """out = x y, or out += x y; x or y may be transposed. By BLAS, whose address `gemm` is, or without it if that is 0."""
     address, capacity, rows, widths, counts = buffers
     inner = counts[rows[x]] if x_transposed else widths[x]
-    sgemm(gemm, x_transposed, y_transposed, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y],
-          widths[y], accumulate, address[out], widths[out])
+    if gemm == 0:
+        product(x_transposed, y_transposed, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y],
+                widths[y], accumulate, address[out], widths[out], scratch)
+    else:
+        sgemm(gemm, x_transposed, y_transposed, counts[rows[out]], widths[out], inner, address[x], widths[x], address[y],
+              widths[y], accumulate, address[out], widths[out])
 
 
 @compiled
 def interpret(instructions, buffers, tokens, positions, starts, lengths, targets, loss_weight, epsilon, lanes, scores, gemm,
-              encoder_head_dim, decoder_head_dim):
+              scratch, encoder_head_dim, decoder_head_dim):
     """Run the instructions in order; the summed loss, if they compute one.
 
     instructions (n, INSTRUCTION_LENGTH); `buffers` is the address, capacity, kind of rows and width of each buffer, and the
@@ -399,7 +404,7 @@ def interpret(instructions, buffers, tokens, positions, starts, lengths, targets
         row = instructions[number]
         code, a, b, c, d, e, f, g, h = row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8]
         if code == MATMUL:
-            matmul(buffers, a, b, c, d, e, f, gemm)
+            matmul(buffers, a, b, c, d, e, f, gemm, scratch)
         elif code == ADD_BIAS:
             add_bias(matrix(buffers, a), flat(buffers, b))
         elif code == SUM_ROWS:

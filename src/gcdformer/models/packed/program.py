@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from gcdformer.models.packed.choice import sgemm_address
-from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH
+from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH, MATMUL
 from gcdformer.models.packed.kernels import LANES, interpret
+from gcdformer.models.packed.product import PANEL, has_wide_vectors
 from gcdformer.models.packed.rows import PackedRows
 from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.numbers.encoding import Integers
@@ -52,7 +53,8 @@ class Program:
         self.instructions: dict[str, Integers] = {}
         address = sgemm_address()
         assert address is not None, "`is_packable` has looked for it"
-        self.gemm = address
+        self.gemm = 0 if has_wide_vectors() else address
+        """BLAS's matrix product; 0 if `product` takes its place."""
 
     def buffer(self, name: str, rows: int, width: int, longest: int = -1) -> Buffer:
         """The buffer of this name, with a row for each token of a side."""
@@ -78,20 +80,31 @@ class Program:
     def allocate(self) -> None:
         """Memory for all buffers, enough for batches up to `largest`."""
         tokens, longest = self.largest[:SIDES], self.largest[SIDES:]
-        sizes = []
-        for buffer in self.buffers.values():
-            count = self.row_counts[buffer.rows] if buffer.rows >= SIDES else tokens[buffer.rows]
-            sizes.append(count * buffer.width * (longest[buffer.longest] if buffer.longest >= 0 else 1))
+        sizes = [self.rows_of(buffer, tokens) * buffer.width * (longest[buffer.longest] if buffer.longest >= 0 else 1)
+                 for buffer in self.buffers.values()]
         starts = np.cumsum([0, *(0 if index in self.tensors else -(-size // ALIGNMENT) * ALIGNMENT
                                  for index, size in enumerate(sizes))])
-        self.memory = torch.zeros(int(starts[-1]) + ALIGNMENT)
+        self.memory = torch.zeros(int(starts[-1]) + self.scratch_size(tokens) + ALIGNMENT)
         first = -(-self.memory.data_ptr() // (4 * ALIGNMENT)) * 4 * ALIGNMENT
+        self.scratch = first + 4 * int(starts[-1])
         addresses = [self.tensors[index].data_ptr() if index in self.tensors else first + 4 * int(starts[index])
                      for index in range(len(sizes))]
         self.scores = np.zeros(max(1, *longest), dtype=np.float32)
         self.table = (np.array(addresses), np.array(sizes), np.array([buffer.rows for buffer in self.buffers.values()]),
                       np.array([buffer.width for buffer in self.buffers.values()]), np.array(self.row_counts))
         self.instructions = {section: np.array(rows) for section, rows in self.sections.items()}
+
+    def rows_of(self, buffer: Buffer, tokens: list[int]) -> int:
+        return self.row_counts[buffer.rows] if buffer.rows >= SIDES else tokens[buffer.rows]
+
+    def scratch_size(self, tokens: list[int]) -> int:
+        """What `product` needs beside its matrices: a panel for the inner dimension and one for the rows."""
+        buffers, longest = list(self.buffers.values()), 0
+        for code, out, x, _, x_transposed, *_ in (row for rows in self.sections.values() for row in rows):
+            if code == MATMUL:
+                inner = self.rows_of(buffers[x], tokens) if x_transposed else buffers[x].width
+                longest = max(longest, inner + self.rows_of(buffers[out], tokens))
+        return longest * PANEL
 
     def run(self, section: str, sides: tuple[PackedRows, PackedRows, PackedRows], targets: Integers,
             loss_weight: float = 1.0) -> float:
@@ -106,7 +119,7 @@ class Program:
             self.instructions[section], self.table, (inputs.tokens, given.tokens, cached.tokens),
             (inputs.positions, given.positions, cached.positions), (inputs.starts, given.starts, cached.starts),
             (inputs.lengths, given.lengths, cached.lengths), targets, np.float32(loss_weight), self.epsilon, self.lanes,
-            self.scores, self.gemm, *self.head_dims))
+            self.scores, self.gemm, self.scratch, *self.head_dims))
 
 
 class FlatTensors:
