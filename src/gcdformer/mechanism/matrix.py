@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcdformer.explanation.rules import wilson
+from gcdformer.explanation.statistics import wilson
 from gcdformer.mechanism.interchange import Moved, Place
 from gcdformer.mechanism.result import Best, Matrix, Whole
 from gcdformer.mechanism.verdict import LEAST_PAIRS

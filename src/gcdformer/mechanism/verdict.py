@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcdformer.explanation.rules import wilson
+from gcdformer.explanation.statistics import wilson
 from gcdformer.mechanism.result import Best, Prime, Unlearned, Whole
 
 MOVES = 0.8
