@@ -56,8 +56,8 @@ def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
                               "--average", 0.9)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
     assert code == 0 and "Traceback" not in text
-    for word in ("gcd in base 10", "examples/s", "correct GCD", "answers decided under the natural prior by averaged weights", "f(k), k = 1 …", "max_epochs 4 reached", "81 …",
-                 "one prediction f(k)", "report  "):
+    for word in ("gcd in base 10", "answers decided under the natural prior by averaged weights", "examples/s",
+                 "correct GCD", "f(k), k = 1 …", "max_epochs 4 reached", "81 …", "one prediction f(k)", "report  "):
         assert word in text, word
     assert "\x1b[1;32m" in drawn  # a correct GCD in green
     lines = text.replace("\r", "\n").partition("gcd in base 10")[2].split("\n")
