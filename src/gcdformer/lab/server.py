@@ -30,6 +30,7 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.lab.ask import Asked, Asker, Surprise
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
+from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.paper_types import Paper
@@ -37,6 +38,7 @@ from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs,
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
+from gcdformer.lab.weights import full_file
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
 
@@ -125,6 +127,20 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
              summary="A pair on which the model disagrees with its own rules, if one is known")
     def surprise(run: RunId, epoch: Weights = None) -> Surprise:
         return asker.surprise(catalogue.find(run), epoch)
+
+    @app.get("/api/runs/{run}/model", response_model=ModelView,
+             summary="What a page needs, beside the weights, to ask the model by itself")
+    def model(request: Request, run: RunId, epoch: Weights = None) -> Response:
+        entry = catalogue.find(run)
+        return tagged(request, model_view(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
+
+    @app.get("/api/runs/{run}/weights", response_class=Response,
+             summary="The weights of a checkpoint that answer questions: a safetensors file, float32",
+             responses={200: {"content": {"application/octet-stream": {}}, "description": "safetensors"}})
+    def weights(run: RunId, epoch: Weights = None) -> Response:
+        entry = catalogue.find(run)
+        file = full_file(model_weights(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
+        return Response(file, media_type="application/octet-stream", headers={"Cache-Control": "no-cache"})
 
     @app.get("/api/paper", response_model=Paper,
              summary="The paper's claims with their verdicts; its figures and tables, published values beside ours")

@@ -1,6 +1,7 @@
 // Ask a model for the GCD of two integers: tokens, the decoder's distribution at each step, prediction, truth, reason.
 
-import { ask, oneRun, surprise } from "../api.js";
+import { oneRun, surprise } from "../api.js";
+import { Asker } from "../asker.js";
 import { announce, answer, bar, h, hero, section, share, whole } from "../dom.js";
 import { attentionMaps, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
@@ -32,6 +33,7 @@ function usualPair({ maximum, operands }) {
 class AskPage {
   constructor(place, run, signal) {
     this.run = run;
+    this.asker = new Asker(run);
     this.turn = 0;
     this.mapsOpen = false;
     const number = (name) =>
@@ -122,7 +124,7 @@ class AskPage {
 
   async ask() {
     const turn = (this.turn += 1);
-    const { maximum, checkpoints, id } = this.run;
+    const { maximum, checkpoints } = this.run;
     const inputs = [this.a, this.b];
     const [a, b] = inputs.map((input) => input.value.trim().replaceAll(/[,_ ]/g, ""));
     const bad = [a, b].map((text) => !/^\d{1,16}$/.test(text) || Number(text) < 1 || Number(text) > maximum);
@@ -133,7 +135,7 @@ class AskPage {
     }
     try {
       const began = performance.now();
-      const asked = await ask(id, a, b, this.weights.value);
+      const asked = await this.asker.ask(a, b, Number(this.weights.value));
       if (turn !== this.turn) return;
       this.say("");
       this.show(asked);

@@ -1,6 +1,6 @@
 // A run: everything on the page is driven by the epoch slider and by the k in focus.
 
-import { Epochs, fromFiles, oneRun, repeat } from "../api.js";
+import { Epochs, oneRun, repeat } from "../api.js";
 import { capital, command, h, hero, list, section } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 import { Grid, gridLegend } from "../figures/grid.js";
@@ -40,7 +40,7 @@ const follow = (id, signal, look) =>
   }, POLL, signal);
 
 const series = (run) => [{ name: "", colour: "var(--series-1)", columns: run.columns }];
-const crumbs = (run) => [fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
+const crumbs = (run) => [h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
 const repeatSection = (run) =>
   section("plain", "How to repeat it", command(run.repeat),
     h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })));
@@ -77,8 +77,8 @@ class RunPage {
 
   layout() {
     const { run, parts } = this;
-    const canAsk = run.checkpoints.length > 0 && !fromFiles;
-    const canCompare = !fromFiles && !run.example;
+    const canAsk = run.checkpoints.length > 0;
+    const canCompare = !run.example;
     const actions = h("p", { class: "actions" },
       canAsk && h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }),
       canCompare && h("a", { class: "button quiet", href: link("runs", null, { pick: joinIds([run.id]) }), text: "Compare with others" }));
