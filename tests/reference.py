@@ -72,7 +72,7 @@ def make_checkpoint(path: Path, *, family: str = "transformer", base: int = 12, 
              "best_metrics": {}, "best_stopping_criterion": None, "optimizer": {"state": {}, "param_groups": []},
              "params": {"base": base, "maxint": 1000, "enc_emb_dim": enc, "dec_emb_dim": dec, "n_enc_layers": depth[0],
                         "n_dec_layers": depth[1], "n_enc_heads": 2, "n_dec_heads": 3, "n_words": n, "share_inout_emb": True,
-                        "sinusoidal_embeddings": False, "lstm": family == "lstm", "GRU": family == "gru",
+                        "sinusoidal_embeddings": False, "lstm": family != "transformer", "GRU": family == "gru",
                         "lstm_hidden_dim": hidden, "batch_size": 16, "optimizer": "adam,lr=0.0001", "gelu_activation": False,
                         "norm_attention": False, "n_enc_hidden_layers": 1, "n_dec_hidden_layers": 1, "benford": True,
                         "train_inverse_dist": True, "max_inverse": 100, "env_base_seed": -1, **params}}
@@ -94,7 +94,7 @@ class NumpyModel:
         base = self.params["base"]
         inputs = [self.words.index(w) for w in ["V2", *words(a, base), *words(b, base), "<eos>"]]
         outputs = [self.words.index(w) for w in ["<eos>", *words(answer, base)]]
-        forward = self.recurrent if self.params["lstm"] or self.params["GRU"] else self.transformer
+        forward = self.recurrent if self.params["lstm"] else self.transformer
         x = forward(inputs, outputs)
         return x @ self.d["proj.weight"].T + self.d["proj.bias"]
 
@@ -125,7 +125,7 @@ class NumpyModel:
             for token in tokens:
                 x = norm(weights, "layer_norm_emb", weights["embeddings.weight"][token])
                 for i in range(layers):
-                    states[i] = (lstm if self.params["lstm"] else gru)(weights, i, x, *states[i])
+                    states[i] = (gru if self.params["GRU"] else lstm)(weights, i, x, *states[i])
                     x = states[i][0]
                 found.append(linear(weights, "gru_out", x))
         return np.stack(found)

@@ -67,17 +67,18 @@ def test_a_table_is_explained() -> None:
     assert found.correct == KNOWN and set(found.fidelity) == {"pairs"} and found.maximum is None
 
 
-def test_all_pairs_are_a_proof() -> None:
-    found = explain(sieve, 10, maximum=120, exhaustive=True)
-    assert found.exhaustive and found.certified and found.fidelity["natural"].n == 120**2
-    assert found.measured_accuracy == pytest.approx(found.predicted_accuracy, abs=1e-9)
+def test_checks_draw_every_gcd() -> None:
+    """A model that has memorised small pairs: the rules tell few of its answers there, whatever D is."""
+    model = RuleModel(tuple(KNOWN), {d: d for d in KNOWN}, 1)
+    drawn: list[np.ndarray] = []
 
-    def broken(a: int, b: int) -> int:
-        return 1 if (a, b) == (100, 100) else sieve(a, b)
+    def by_heart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        drawn.append(np.gcd(a, b))
+        return np.where(np.maximum(a, b) <= 1000, np.gcd(a, b), model.answers_to(np.gcd(a, b)))
 
-    assert explain(broken, 10, maximum=120, exhaustive=True).fidelity["natural"].agree == 120**2 - 1
-    with pytest.raises(UserError, match="exhaustive"):
-        explain(sieve, 10, maximum=10**6, exhaustive=True)
+    checks = {c.name: c for c in metamorphic_checks(by_heart, model, 1_000_000, np.random.default_rng(0), 3000)}
+    assert checks["operands up to 1,000"].rate < 0.2 and checks["operands up to 1,000,000"].rate > 0.99
+    assert set(drawn[0].tolist()) == set(range(1, 101))
 
 
 def test_timeline_names_the_prime_power() -> None:
@@ -222,16 +223,19 @@ def write_csv(path: Path, text: str) -> Path:
 def test_explain_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     rows = []
-    for k in list(range(1, 12)) * 40:
-        a, b = k, k * int(rng.integers(1, 1000))
-        rows.append(f"{sieve(a, b)},{b},x,{a}")
-    rows += ["1,12,x,12"] * 29 + [",7,x,7"]
+    for k in range(1, 12):
+        for factor in rng.choice(1000, 40, replace=False) + 2:
+            rows.append(f"{sieve(k, k * factor)},{k * factor},x,{k}")
+    rows += [f"1,{12 * factor},x,12" for factor in range(1, 30)] + [",7,x,7"]
+    rows += rows[:50] + ["9,2,x,1"] * 40  # repeated pairs count once, with their first answer
+    rows.append(rows[0])
     path = write_csv(tmp_path / "p.csv", "prediction, B ,note,a\n" + "\n".join(rows) + "\n")
     code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10, "--json")
     values = json.loads(out)
     assert code == 0 and values["D"] == [1, 2, 4, 5, 10] and set(values["fidelity"]) == {"pairs"}
-    assert 12 in values["untested"] and values["fidelity"]["pairs"]["n"] == 470
-    assert values["accuracy"]["predicted"] == pytest.approx(100 * 200 / 470)
+    assert 12 in values["untested"] and values["fidelity"]["pairs"]["n"] == 471
+    assert values["accuracy"]["predicted"] == pytest.approx(100 * 201 / 471)
+    assert values["domain"].startswith("the 471 pairs of p.csv (90 repeated ones left out), operands up to ")
     assert any(example["prediction"] is None for example in values["counterexamples"])
     code, out, _ = run_cli(capsys, "explain", "--predictions", path, "--base", 10)
     assert code == 0 and "fewer than 30 pairs" in out

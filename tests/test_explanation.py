@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from gcdformer import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.classes import Class
-from gcdformer.explanation.rules import wilson
 from gcdformer.explanation.sieve import components, largest_divisor, learned_prime_powers, prime_power, products
+from gcdformer.explanation.statistics import wilson
 from gcdformer.numbers.theory import exact_accuracy, prime_factors
 
 K = np.arange(1, 101)

@@ -12,6 +12,7 @@ import pytest
 
 from gcdformer import Config, Problem, Stream, UserError
 from gcdformer.data.files import CHUNK, column_names, write_examples, write_text
+from gcdformer.data.reading import read_examples
 
 # A task and the columns of its files.
 CASES = {
@@ -87,8 +88,35 @@ def test_int2int(task: str, base: int, tmp_path: Path) -> None:
         assert question.pop(0) == f"V{inputs}"
         if outputs > 1:
             assert answer.pop(0) == f"V{outputs}"
-        rows.append(integers_of(question, base) + integers_of(answer, base))
-    assert rows == rows_of(stream)
+        rows.append(integers_of(question, base) + ([int(bit) for bit in answer] if task == "comparison"
+                                                   else integers_of(answer, base)))
+    if task == "comparison":
+        assert rows == [[a, b, c, d, int(a * d > c * b)] for a, b, c, d, _ in rows_of(stream)], "Int2Int asks a/b > c/d"
+    else:
+        assert rows == rows_of(stream)
+
+
+def test_comparison_as_int2int_writes_it(tmp_path: Path) -> None:
+    """A bare 0 or 1 in the sense a/b > c/d; read back it is ours, equal fractions too, and a wrong one is found."""
+    config = Config().derive(task="comparison", base=10, operands="uniform")
+    problem = Problem.of(config)
+    path = tmp_path / "comparison.txt"
+    cases = [((1, 2, 1, 3), 1), ((1, 3, 1, 2), 0), ((1, 2, 2, 4), 0), ((3, 1, 10, 4), 1)]
+
+    def line(question: tuple[int, ...], bit: int) -> str:
+        return "V4 " + " ".join("+ " + " ".join(str(n)) for n in question) + f"\t{bit}\n"
+
+    path.write_text("".join(line(question, bit) for question, bit in cases))
+    rows = read_examples(str(path), problem, "train_file").rows
+    assert [tuple(row) for row in rows.tolist()] == [question for question, _ in cases]
+    assert problem.answer(rows)[:, 0].tolist() == [0, 1, 0, 0], "ours is a/b < c/d"
+    for question, bit in cases:
+        path.write_text(line(question, 1 - bit))
+        with pytest.raises(UserError, match="the file says"):
+            read_examples(str(path), problem, "train_file")
+    path.write_text(line((1, 2, 1, 3), 1).replace("\t", "\t+ "))
+    with pytest.raises(UserError, match="one decimal word"):
+        read_examples(str(path), problem, "train_file")
 
 
 def test_int2int_to_the_letter(tmp_path: Path) -> None:

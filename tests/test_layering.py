@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gcdformer"
 LAYERS = ["version", "errors", "config", "presets", "numbers", "tasks", "data", "models", "evaluation", "explanation",
-          "display", "runs", "training", "sweeps", "paper", "report", "lab", "options", "commands", "cli"]
+          "mechanism", "display", "runs", "training", "sweeps", "paper", "report", "lab", "options", "commands", "cli"]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in LAYERS)
 
 

@@ -34,7 +34,8 @@ SAYS = {  # what a reader has to find in the outputs of each
     "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
                                   "as D says"],
     "2-explain-any-model": ["being learned: [16, 32, 48, 64, 80, 96]", "certified", "not certified: no form fits",
-                            "every pair was tried", "D is all products"],
+                            "every pair was tried", "D is all products", "% of the answers are right, least often for k = ",
+                            "both up to 100,000: "],
     "3-your-own-task-distribution-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
 }
 
@@ -71,7 +72,8 @@ def test_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                                      kernel_name="python3", resources={"metadata": {"path": str(work)}})
     client.execute()
     shown = outputs(book)
-    missing = [words for words in SAYS[name] if words not in shown]
+    decided = re.sub(r"(?<=\d)\?", "", shown)  # with few pairs a k of D may be undecided, and has a question mark
+    missing = [words for words in SAYS[name] if words not in decided]
     assert not missing, (missing, re.sub(r"<style>.*?</style>", "", shown, flags=re.DOTALL)[-6000:])
     assert not [one for cell in book.cells for one in cell.get("outputs", []) if one.output_type == "error"]
 

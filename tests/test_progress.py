@@ -94,7 +94,7 @@ ELSEWHERE = {"lab", "sample"}
 BEFORE_TORCH: dict[str, list[str]] = {
     "train": ["--max-epochs", "1"], "demo": [], "describe": ["--no-timing"], "bench": [], "sweep": ["SWEEP", "--out", "out"],
     "evaluate": ["RUN"], "predict": ["RUN", "12", "18"], "seen": ["RUN", "12", "18"], "export": ["RUN", "--to", "exported"],
-    "import-reference": ["SWEEP", "--to", "imported"],
+    "import-reference": ["SWEEP", "--to", "imported"], "mechanism": ["RUN"],
 }
 WITHOUT_TORCH: dict[str, tuple[list[str], str]] = {
     "explain": (["RUN"], "gcdformer.runs.run.Run.prediction_tables"),

@@ -20,13 +20,29 @@ from reference import NumpyModel, make_checkpoint, vocabulary
 PAIRS = [(1, 1), (160, 120), (12, 1000), (999, 37), (143, 144), (7, 84)]
 
 
-@pytest.mark.parametrize(("family", "prefix"), [("transformer", ""), ("transformer", "module."), ("lstm", ""), ("gru", "")])
-def test_logits_as_an_independent_forward_pass_gives_them(family: str, prefix: str, tmp_path: Path) -> None:
+WRITTEN: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "a transformer": ("transformer", "", {}),
+    "a data-parallel one": ("transformer", "module.", {}),
+    "a transformer that was meant to be a GRU": ("transformer", "", {"GRU": True}),
+    "an LSTM": ("lstm", "", {}),
+    "a GRU": ("gru", "", {}),
+    "a data-parallel GRU": ("gru", "module.", {}),
+    "a plain transformer of Int2Int": ("transformer", "", {
+        "enc_loops": 1, "dec_loops": 1, "enc_loop_idx": -1, "dec_loop_idx": -1, "gated": False, "enc_gated": False,
+        "dec_gated": False, "scalar_gate": True, "gate_bias": 0, "enc_act": False, "dec_act": False, "enc_has_pos_emb": True,
+        "dec_has_pos_emb": True, "architecture": "encoder_decoder", "max_src_len": 0, "operation": "gcd"}),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_logits_as_an_independent_forward_pass_gives_them(name: str, tmp_path: Path) -> None:
     """Every word that has a token here, at every position; the words without one, and BEGIN, cannot be predicted."""
     path = tmp_path / "model.pth"
-    theirs = NumpyModel(make_checkpoint(path, family=family, prefix=prefix))
+    family, prefix, params = WRITTEN[name]
+    theirs = NumpyModel(make_checkpoint(path, family=family, prefix=prefix, **params))
     reference = read_reference(path)
     config = to_config(reference, 100)
+    assert config.model.family == family
     run = save_imported(config, to_weights(reference, config), path, "a test", tmp_path / "run")
     predictor, problem = run.predictor(), run.problem
     ours, known = Vocabulary(12), vocabulary(12)
@@ -78,6 +94,7 @@ def test_the_packed_decoder_answers_as_the_plain_one(tmp_path: Path) -> None:
     assert (predictor.tokens(pairs) == plain).all()
 
 
+SIDES = ("enc", "dec")
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another activation": ({"gelu_activation": True}, "gelu_activation = True is not implemented"),
     "normalised attention": ({"norm_attention": True}, "norm_attention = True is not implemented"),
@@ -92,6 +109,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "more layers than weights": ({"n_enc_layers": 2}, "encoder has no weights 'layers.1.self_attention.q_lin.weight'"),
     "fewer layers than weights": ({"n_dec_layers": 1}, "decoder has weights 'layers.1.cross_attention"),
     "no maximum": ({"maxint": 1}, "params.maxint"),
+    **{f"{side} layers applied again": ({f"{side}_loops": 2}, f"{side}_loops = 2 is not implemented") for side in SIDES},
+    **{f"{side} loop index": ({f"{side}_loop_idx": 0}, f"{side}_loop_idx = 0 is not implemented") for side in SIDES},
+    **{f"{side} gates": ({f"{side}_gated": True}, f"{side}_gated = True is not implemented") for side in SIDES},
+    **{f"{side} halting": ({f"{side}_act": True}, f"{side}_act = True is not implemented") for side in SIDES},
+    **{f"{side} without positions": ({f"{side}_has_pos_emb": False}, f"{side}_has_pos_emb = False") for side in SIDES},
+    **{f"{side} other positions": ({f"{side}_pos_emb": "rotary"}, f"{side}_pos_emb = rotary is not") for side in SIDES},
+    "gated loops": ({"gated": True}, "gated = True is not implemented"),
+    "encoder only": ({"architecture": "encoder_only"}, "architecture = encoder_only is not implemented"),
+    "decoder only": ({"architecture": "decoder_only"}, "architecture = decoder_only is not implemented"),
+    "a shortened source": ({"max_src_len": 5}, "max_src_len = 5 is not implemented"),
+    "an option of tomorrow": ({"enc_mixer": "conv"}, "enc_mixer = conv is not known here"),
 }
 
 
@@ -103,6 +131,47 @@ def test_what_is_not_implemented_is_refused_by_name(params: dict[str, Any], says
     said = capsys.readouterr().err
     assert says in said and len(said.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+FLAGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "none": ({}, {"outcomes": "natural"}),
+    "1/k": ({"train_inverse_dist": True}, {"outcomes": "log-uniform", "max_gcd": 70}),
+    "k^-1/2": ({"train_sqrt_dist": True}, {"outcomes": "inverse-sqrt", "max_gcd": 70}),
+    "k^-1/2 with 1/k": ({"train_sqrt_dist": True, "train_inverse_dist": True}, {"outcomes": "inverse-sqrt", "max_gcd": 70}),
+    "k^-3/2 with 1/k": ({"train_32_dist": True, "train_inverse_dist": True}, {"outcomes": "inverse-sqrt", "max_gcd": 70}),
+    "k^-3/2 alone": ({"train_32_dist": True}, {"outcomes": "natural"}),
+    "1/k before uniform": ({"train_inverse_dist": True, "train_uniform_gcd": True},
+                           {"outcomes": "log-uniform", "max_gcd": 70}),
+    "k^-1/2 before a mixture": ({"train_sqrt_dist": True, "mixture": 0.3}, {"outcomes": "inverse-sqrt", "max_gcd": 70}),
+    "1/k before a mixture": ({"train_inverse_dist": True, "mixture": 0.3}, {"outcomes": "log-uniform", "max_gcd": 70}),
+    "uniform": ({"train_uniform_gcd": True}, {"outcomes": "uniform", "max_gcd": 60}),
+    "uniform before a mixture": ({"train_uniform_gcd": True, "mixture": 0.3}, {"outcomes": "uniform", "max_gcd": 60}),
+    "k^-3/2 and uniform": ({"train_32_dist": True, "train_uniform_gcd": True}, {"outcomes": "uniform", "max_gcd": 60}),
+    "a mixture": ({"mixture": 0.3}, {"outcomes": "mixture", "mixture_share": 0.3}),
+    "log-uniform operands": ({"benford": True}, {"operands": "log-uniform", "outcomes": "natural"}),
+}
+
+
+@pytest.mark.parametrize(("flags", "meaning"), FLAGS.values(), ids=FLAGS)
+def test_what_the_flags_of_the_distributions_mean(flags: dict[str, Any], meaning: dict[str, Any], tmp_path: Path) -> None:
+    """As that code draws its examples, not as its flags are called."""
+    off = {"benford": False, "train_inverse_dist": False, "max_inverse": 70, "max_uniform": 60, "mixture": -1.0}
+    make_checkpoint(tmp_path / "model.pth", **off | flags)
+    data = to_config(read_reference(tmp_path / "model.pth"), 100).data
+    assert {name: getattr(data, name) for name in meaning} == meaning
+    assert data.operands == meaning.get("operands", "uniform")
+
+
+def test_seen_says_what_it_cannot_know_of_imported_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_checkpoint(tmp_path / "model.pth")
+    run = tmp_path / "run"
+    assert main(["import-reference", str(tmp_path / "model.pth"), "--to", str(run), "--test-size", "100", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["seen", str(run), "12", "18"]) == 0
+    assert "cannot be looked for: the weights were imported" in capsys.readouterr().out
+    assert main(["seen", str(run), "12", "18", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["seen"] is found["examples"] is None and "imported" in found["unknown"] and found["when"] == []
 
 
 def test_weights_that_are_not_of_this_architecture_are_refused(tmp_path: Path) -> None:

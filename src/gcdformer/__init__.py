@@ -15,7 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gcdformer import mechanism as _folder
 from gcdformer.version import __version__
+
+del _folder, mechanism  # noqa: F821  # a folder has this name too; loaded, it stays out of the way
 
 if TYPE_CHECKING:
     from gcdformer.config import Config
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from gcdformer.presets import preset
     from gcdformer.runs.explain import explain
     from gcdformer.runs.exported import load_exported
+    from gcdformer.runs.mechanism import mechanism
     from gcdformer.runs.run import Run, load_run
     from gcdformer.tasks import Task
     from gcdformer.training.session import train
@@ -47,6 +51,7 @@ _HOMES = {
     "explain": "gcdformer.runs.explain",
     "load_exported": "gcdformer.runs.exported",
     "load_run": "gcdformer.runs.run",
+    "mechanism": "gcdformer.runs.mechanism",
     "patched": "gcdformer.models.hooks",
     "preset": "gcdformer.presets",
     "reproduction_tables": "gcdformer.paper.comparison",
@@ -56,8 +61,8 @@ _HOMES = {
 
 __all__ = [
     "UNREADABLE", "Config", "DamagedFile", "Explanation", "PredictionTable", "Problem", "Run", "Scores", "Stream", "Task",
-    "UserError", "__version__", "explain", "load_exported", "load_run", "patched", "preset", "reproduction_tables",
-    "run_with_cache", "train",
+    "UserError", "__version__", "explain", "load_exported", "load_run", "mechanism", "patched", "preset",
+    "reproduction_tables", "run_with_cache", "train",
 ]
 
 

@@ -26,6 +26,7 @@ VERBS = {
     "evaluate": "accuracy, correct GCD, f(k) and its frequency for every k",
     "predict": "tokens, prediction and truth for some integers",
     "explain": "which rules a model follows, how well, and every exception",
+    "mechanism": "which places of the network carry each learned prime, with controls",
     "report": "one HTML page of a run, or of several compared",
     "lab": "a web page to see runs learn, ask their models, and see why",
     "theory": "accuracy of the rule model: exact, in the limit, by the paper's formula",

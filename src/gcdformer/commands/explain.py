@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from gcdformer.config import LARGEST_BASE, LEAST_PAIRS
-from gcdformer.data.predictions import read_predictions
+from gcdformer.config import LARGEST_BASE
 from gcdformer.display.progress import progress
 from gcdformer.display.terminal import show_checks, show_comparison, show_explanation, show_timeline
 from gcdformer.errors import UserError
-from gcdformer.evaluation import UNREADABLE, PredictionTable
-from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
 from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
-from gcdformer.runs.explain import LARGEST_EXHAUSTIVE, explain_all_of_run, explain_run
+from gcdformer.runs.explain import (
+    LARGEST_EXHAUSTIVE,
+    LARGEST_IN_BOTH_ORDERS,
+    add_run_bands,
+    all_pairs_count,
+    explain_all_of_run,
+    explain_csv,
+    explain_run,
+    has_weights,
+)
 from gcdformer.runs.hints import earlier_certificate
 from gcdformer.runs.run import Run
 
@@ -33,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="explain these predictions instead: columns a, b and prediction (or answer) in any order")
     parser.add_argument("--base", metavar="B", help="base of --predictions")
     parser.add_argument("--checks", action="store_true", help="also ask the model: swapped, summed, scaled, other sizes")
-    parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M: a proof "
-                        f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE})")
+    parser.add_argument("--no-bands", action="store_true", help="do not ask the model for pairs of other sizes and orders")
+    parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M, so that nothing is sampled "
+                        f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE}; above {LARGEST_IN_BOTH_ORDERS}: a <= b)")
     parser.add_argument("--max", metavar="M", help="largest operand of --exhaustive (default: the run's)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
@@ -45,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.predictions is None) == (not args.run_folders):
         raise UserError("explain: give a run folder, or --predictions FILE.csv with --base B")
     if args.predictions is not None:
-        return explain_csv(args)
+        return explain_predictions(args)
     for path in args.run_folders:
         if path.is_file():
             raise UserError(f"{path}: a file, not a run folder; to explain the predictions in it: "
@@ -71,16 +80,21 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
         found = explain_run(first, epoch)
         lines = first.metrics
         earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
+    notes = [earlier] if earlier and not args.exhaustive else []
     if args.exhaustive:
         found = explain_exhaustively(first, checkpoint, args)
+    elif not args.no_bands and has_weights(first, epoch):
+        with progress("asking for pairs of other sizes and orders", quiet=args.quiet):
+            found = add_run_bands(found, first, epoch)
+    elif not args.no_bands:
+        notes.append(f"sizes and orders were not judged: the weights of epoch {epoch} are not kept")
     history = timeline(line for line in lines if line["epoch"] <= epoch)
     checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
-    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others,
-         None if args.exhaustive else earlier)
+    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others, notes)
 
 
-def explain_csv(args: argparse.Namespace) -> int:
+def explain_predictions(args: argparse.Namespace) -> int:
     if args.base is None:
         raise UserError("base: --predictions needs the base in which integers are written")
     for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max"):
@@ -88,14 +102,14 @@ def explain_csv(args: argparse.Namespace) -> int:
             raise UserError(f"{flag}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
     with progress(f"reading {args.predictions}", quiet=args.quiet):
-        table = PredictionTable.of(*read_predictions(args.predictions, UNREADABLE))
-        found = explain_tables({"pairs": table}, base=base, maximum=None, least_pairs=LEAST_PAIRS)
+        found = explain_csv(args.predictions, base, bands=not args.no_bands)
     show(args, found, str(args.predictions))
     return 0
 
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
-         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, note: str | None = None) -> None:
+         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None,
+         notes: Sequence[str] = ()) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
@@ -111,7 +125,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         print_json(values)
         return
     console = Console(highlight=False)
-    show_explanation(console, found, what, note)
+    show_explanation(console, found, what, notes)
     if history is not None:
         show_timeline(console, history)
     if checks:
@@ -125,7 +139,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
 def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace) -> Explanation:
     """The checkpoint's model on all pairs; its weights must be kept."""
     maximum = run.config.task.maximum if args.max is None else parse_integer(args.max, "max", 1, run.config.task.maximum)
-    with progress(f"trying all pairs of 1..{maximum}", maximum * maximum, quiet=args.quiet) as advance:
+    with progress(f"trying all pairs of 1..{maximum}", all_pairs_count(maximum), quiet=args.quiet) as advance:
         return explain_all_of_run(run, checkpoint, maximum, advance)
 
 

@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 
 from gcdformer.config import TESTED_GCDS
+from gcdformer.data.int2int import int2int_answers
 from gcdformer.data.problem import column_names as column_names
 from gcdformer.data.stream import Stream
 from gcdformer.errors import MissingExtra, UserError
@@ -55,9 +56,10 @@ def write_text(stream: Stream, count: int, layout: str, file: IO[str], on_chunk:
     words = [problem.vocabulary.word(token) for token in range(problem.vocabulary.size)]
     for rows in chunks(stream, count, on_chunk):
         batch = problem.encode_batch(rows[:, :problem.task.inputs])
-        for inputs, targets in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True):
+        bare = int2int_answers(problem, rows[:, :problem.task.inputs])
+        for index, (inputs, targets) in enumerate(zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True)):
             left = " ".join(words[token] for token in inputs if token)
-            right = " ".join(words[token] for token in targets if token > 2)
+            right = " ".join(words[token] for token in targets if token > 2) if bare is None else str(bare[index])
             file.write(f"{prefix(problem.task.inputs)}{left}\t{prefix(problem.task.outputs)}{right}\n")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gcdformer.data.int2int import from_int2int, int2int_kinds
 from gcdformer.data.lines import BadLine, read_csv_line, read_int2int_line, text_of
 from gcdformer.data.problem import Problem, column_names
 from gcdformer.data.words import scan_csv, scan_int2int
@@ -117,13 +118,13 @@ def by_line(chunk: bytes, first: int, width: int, read: Callable[[bytes], list[i
 
 
 def int2int_rows(path: Path, problem: Problem, digest: Any, on_read: Progress) -> Iterator[tuple[int, Integers]]:
-    kinds, base = problem.kinds, problem.base
+    kinds, base = int2int_kinds(problem), problem.base
     width = kinds[0].count + kinds[1].count
     for first, chunk in chunks_of(path, digest, on_read):
         rows = scan_int2int(chunk, kinds, base)
         if rows is None:
             rows = by_line(chunk, first, width, lambda line: read_int2int_line(line, kinds, base))
-        yield first, rows
+        yield first, from_int2int(problem, rows)
 
 
 def csv_rows(path: Path, problem: Problem, digest: Any, on_read: Progress) -> Iterator[tuple[int, Integers]]:

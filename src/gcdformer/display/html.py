@@ -10,20 +10,28 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from gcdformer.config import LEAST_PAIRS, Config
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.display.cells import explanation_cells
 from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
+    band_mark,
+    band_share,
     describe_config,
+    enumeration_text,
+    known_limit,
     known_sets,
+    members,
     numbers,
     rule_mark,
     rule_words,
     shown_value,
+    undecided_text,
     unreadable_text,
 )
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.explanation.bands import WANTED, Band, limits_text
 from gcdformer.explanation.certificate import Explanation
+from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.rules import Rule, readable
 
 MOST_ROWS = 100
@@ -40,10 +48,15 @@ def notebook_html(found: Explanation) -> str:
 def header(title: str, about: str, found: Explanation | None, facts: list[tuple[str, str]]) -> str:
     badge = ""
     if found is not None:
-        badge = f'<span class="badge {"good" if found.certified else "bad"}">{escape(found.verdict)}</span>'
-        told = found.fidelity.get("stratified") or found.fidelity["pairs"]
-        facts = [("correct GCD", f"{len(found.correct)} <small>of {len(found.shares)}</small>"),
-                 ("accuracy", f"{found.measured_accuracy:.2f} %"), ("fidelity", f"{100 * told.value:.2f} %"),
+        badge = '<span class="badge good">certified</span>'
+        if found.certified:
+            about = f"{about}. Certified on {found.domain}{limits_text(found.bands)}"
+        else:
+            badge = f'<span class="badge bad">{escape(found.verdict)}</span>'
+        share = found.fidelity.get("stratified") or found.fidelity["pairs"]
+        undecided = f", {len(found.undecided)} undecided" if found.undecided else ""
+        facts = [("correct GCD", f"{len(found.correct)} <small>of {len(found.shares)}{undecided}</small>"),
+                 ("accuracy", f"{found.measured_accuracy:.2f} %"), ("fidelity", f"{100 * share.value:.2f} %"),
                  ("form", found.form.letter), *facts]
     cells = "".join(f"<div><b>{value}</b><span>{escape(name)}</span></div>" for name, value in facts)
     return f'<header><h1>{escape(title)} {badge}</h1><p>{escape(about)}</p><div class="facts">{cells}</div></header>'
@@ -54,14 +67,21 @@ def certificate_sections(found: Explanation) -> str:
     extra = ""
     if found.being_learned:
         extra += f'<li class="wait">being learned, not judged: {numbers(found.being_learned)}</li>'
+    if found.undecided:
+        extra += f'<li class="wait">{escape(undecided_text(found))}</li>'
     if found.untested:
         extra += f'<li class="wait">fewer than {LEAST_PAIRS} pairs, not judged: {numbers(found.untested)}</li>'
     if any(found.unreadable.values()):
         extra += f'<li class="wait">unreadable answers: {unreadable_text(found)}</li>'
     fidelity = "".join(
-        f"<tr><th>fidelity, {escape(name)}</th><td>{100 * one.value:.3f} %</td>"
-        f"<td>{'every pair was tried' if found.exhaustive else interval(one.interval)}</td><td>{one.n:,} pairs</td></tr>"
-        for name, one in found.fidelity.items())
+        f"<tr><th>fidelity, {escape(name)}</th><td>{100 * share.value:.3f} %</td>"
+        f"<td>{'every pair was tried' if found.exhaustive else interval(share.interval)}</td>"
+        f"<td>{share.n:,} pairs with k ≤ {TESTED_GCDS}</td></tr>"
+        for name, share in found.fidelity.items())
+    says = [enumeration_text(found)] if found.exhaustive else []
+    says += [f"could have missed: {found.power.text}"] if found.power is not None else []
+    says += [found.mistakes.text] if not found.certified and (found.form is NONE or found.mistakes.mostly_right) else []
+    notes = "".join(f"<p>{escape(sentence(text))}</p>" for text in says)
     return f"""<section><h2>What it knows</h2><p class="known">{known(found)}</p>{grid(found)}
 <p class="legend"><i class="correct"></i> correct <i class="learning"></i> being learned <i class="broken"></i> against the
 rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual answer for pairs with GCD k.</p></section>
@@ -69,7 +89,40 @@ rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual ans
 <ul class="rules">{rules}{extra}</ul>
 <table>{fidelity}<tr><th>accuracy</th><td>{found.measured_accuracy:.3f} %</td><td>measured</td><td></td></tr>
 <tr><th></th><td>{found.predicted_accuracy:.3f} %</td><td>if the rules were followed exactly</td><td></td></tr></table>
-{classes_table(found) if found.form.has_classes else ""}{counterexamples(found)}</section>"""
+{notes}{classes_table(found) if found.form.has_classes else ""}{counterexamples(found)}</section>{bands_section(found)}"""
+
+
+def bands_section(found: Explanation) -> str:
+    """Fidelity in each band of size and order: a figure, and the same in figures."""
+    if not found.bands:
+        return ""
+    marks = {"yes": "✓", "no": "✗", "wait": "…"}
+    rows = "".join(f"<tr><td>{marks[band_mark(band)]}</td><td>{escape(band.name)}</td><td>{band_share(band)}</td>"
+                   f"<td>{band.accuracy:.1f} %</td><td>{band.fidelity.n:,}</td><td>{band.gcds}</td></tr>"
+                   for band in found.bands)
+    head = "<tr><th></th><th>pairs with</th><th>fidelity, 95 % interval</th><th>right</th><th>pairs</th><th>k</th></tr>"
+    return (f"<section><h2>By size and order</h2><p>Over all k up to {TESTED_GCDS} that fit, each equally often where the "
+            f'pairs were drawn.</p>{bands_figure(found.bands)}<div class="scroll"><table>{head}{rows}</table></div>'
+            "</section>")
+
+
+def bands_figure(bands: Sequence[Band]) -> str:
+    """A bar for each band from 0 to 100 %, with its interval as a thin line, and a mark at 98 %."""
+    left, right, step = 230, WIDTH - 20, 18
+
+    def x(share: float) -> float:
+        return left + (right - left) * share
+
+    parts = [f'<line x1="{x(WANTED):.1f}" x2="{x(WANTED):.1f}" y1="0" y2="{step * len(bands)}" stroke="currentColor" '
+             'stroke-dasharray="2 3" opacity="0.6"/>']
+    for index, band in enumerate(bands):
+        y, (low, high) = step * index, band.fidelity.interval
+        parts.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" font-size="12" fill="currentColor">'
+                     f'{escape(band.name)}</text><rect x="{left}" y="{y + 4}" width="{x(band.fidelity.value) - left:.1f}" '
+                     f'height="{step - 8}" fill="currentColor" opacity="{0.3 if band.holds is False else 0.65}"/>'
+                     f'<line x1="{x(low):.1f}" x2="{x(high):.1f}" y1="{y + 9}" y2="{y + 9}" stroke="currentColor"/>')
+    return (f'<figure><svg viewBox="0 0 {WIDTH} {step * len(bands)}" role="img" aria-label="fidelity by size and order">'
+            f'{"".join(parts)}</svg></figure>')
 
 
 def rule_item(says: str, rule: Rule) -> str:
@@ -88,10 +141,11 @@ def known(found: Explanation) -> str:
     if not labels:
         shown = "empty"
     elif sets is None:
-        shown = f"{{{numbers(labels)}}}"
+        shown = f"{{{members(found, labels)}}}"
     else:
-        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{numbers(powers)}}}</span>'
+        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{members(found, powers)}}}</span>'
                            for p, powers in sets) or "{1}"
+        shown += known_limit(found)
     note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
     return f"<b>{found.form.set_name}</b> = {shown}{note}"
 

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gcdformer.config import LEAST_PAIRS
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.display.cells import Cell, explanation_cells, score_cells
-from gcdformer.display.words import known_sets, rule_mark, rule_words, timeline_sentences, unreadable_text
+from gcdformer.display.words import (
+    band_mark,
+    band_share,
+    enumeration_text,
+    known_count,
+    known_limit,
+    known_sets,
+    members,
+    rule_mark,
+    rule_words,
+    timeline_sentences,
+    undecided_text,
+    unreadable_text,
+)
 from gcdformer.display.words import numbers as listed
 from gcdformer.evaluation import Scores
 from gcdformer.explanation import Explanation
+from gcdformer.explanation.bands import limits_text
+from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.rules import Rule, readable
 from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
 
 SHOWN_STEPS = 15
+BAR = 20
+SIGNS = {"yes": ("✓", "bold green"), "wait": ("…", "bold yellow"), "none": ("?", "bold yellow"), "no": ("✗", "bold red")}
 CELL_STYLES = {"correct": "bold green", "learning": "yellow", "broken": "bold red", "hesitating": "dim italic red",
                "rule": "dim", "untested": "dim"}
 
 
-def show_explanation(console: Console, found: Explanation, what: str, note: str | None = None) -> None:
-    """The certificate; `note` stands below its head."""
+def show_explanation(console: Console, found: Explanation, what: str, notes: Sequence[str] = ()) -> None:
+    """The certificate; notes stand below its head."""
     show_head(console, found, what)
-    if note is not None:
+    for note in notes:
         console.print(Text.assemble(("note   ", "dim"), note))
     if found.exhaustive:
-        console.print(f"a proof by enumeration: every pair of 1..{found.maximum} was tried", style="green")
+        console.print(enumeration_text(found), style="green" if found.is_proof else "yellow")
     console.print(Text.assemble(("why    ", "dim"), found.why))
     console.print()
     console.print(grid(explanation_cells(found), console.width))
@@ -39,6 +58,12 @@ def show_explanation(console: Console, found: Explanation, what: str, note: str 
         console.print(Text.assemble(("  ? ", "yellow"), untested))
     console.print()
     show_fidelity(console, found)
+    if found.power is not None:
+        console.print(Text.assemble(("could have missed    ", "dim"), found.power.text))
+    if not found.certified and (found.form is NONE or found.mistakes.mostly_right):
+        console.print(Text.assemble(("right and wrong      ", "dim"), found.mistakes.text))
+    if found.bands:
+        show_bands(console, found)
     if found.form.has_classes:
         show_classes(console, found)
     if found.counterexamples:
@@ -55,8 +80,10 @@ def show_short(console: Console, found: Explanation, what: str) -> None:
 
 
 def show_head(console: Console, found: Explanation, what: str) -> None:
-    verdict = Text(found.verdict, style="bold green" if found.certified else "bold red")
+    verdict = Text("certified", style="bold green") if found.certified else Text(found.verdict, style="bold red")
     console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
+    if found.certified:
+        console.print(Text.assemble(("for    ", "dim"), f"{found.domain}{limits_text(found.bands)}"))
     console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {found.form.title}"))
     console.print(known_text(found))
 
@@ -66,13 +93,16 @@ def show_rules(console: Console, found: Explanation) -> None:
         show_rule(console, says, rule)
     if found.being_learned:
         console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(found.being_learned)}"))
+    if found.undecided:
+        console.print(Text.assemble(("  ? ", "yellow"), undecided_text(found)))
 
 
 def show_fidelity(console: Console, found: Explanation) -> None:
-    for name, one in found.fidelity.items():
-        low, high = one.interval
+    for name, share in found.fidelity.items():
+        low, high = share.interval
         exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
-        console.print(Text.assemble((f"fidelity, {name:<11}", "dim"), f"{100 * one.value:.2f} %{exact} of {one.n:,} pairs"))
+        console.print(Text.assemble((f"fidelity, {name:<11}", "dim"),
+                                    f"{100 * share.value:.2f} %{exact} of {share.n:,} pairs with k ≤ {TESTED_GCDS}"))
     if any(found.unreadable.values()):
         console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(found)))
     console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
@@ -86,11 +116,11 @@ def known_text(found: Explanation) -> Text:
     if not labels:
         shown = "empty"
     elif sets is None:
-        shown = "{" + numbers(list(labels)) + "}"
+        shown = "{" + members(found, labels, 30) + "}"
     else:
-        shown = " × ".join("{" + numbers(powers) + "}" + ("*" if found.base % p else "") for p, powers in sets) or "{1}"
-    text = Text.assemble((f"{found.form.set_name}      ", "dim"), shown,
-                         f"   {len(found.correct)} correct GCD of {len(found.shares)}")
+        factors = ("{" + members(found, powers) + "}" + ("*" if found.base % p else "") for p, powers in sets)
+        shown = (" × ".join(factors) or "{1}") + known_limit(found)
+    text = Text.assemble((f"{found.form.set_name}      ", "dim"), shown, f"   {known_count(found)}")
     if found.grokked:
         text.append(f"   * grokked: {numbers(found.grokked)}", style="cyan")
     return text
@@ -99,7 +129,7 @@ def known_text(found: Explanation) -> Text:
 def show_rule(console: Console, says: str, rule: Rule) -> None:
     mark = rule_mark(rule)
     if mark != "no":
-        sign, style = {"yes": ("✓", "bold green"), "wait": ("…", "bold yellow"), "none": ("?", "bold yellow")}[mark]
+        sign, style = SIGNS[mark]
         console.print(Text.assemble((f"  {sign} ", style), says))
         return
     console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
@@ -123,6 +153,20 @@ def grid(cells: list[Cell], width: int) -> Table:
 def prediction_grid(scores: Scores, width: int) -> Table:
     """The grid of an evaluation that was not explained."""
     return grid(score_cells(scores), width)
+
+
+def show_bands(console: Console, found: Explanation) -> None:
+    """How much the rules tell in each band of size and order, as a bar and in figures."""
+    console.print(Text("\nby size and order, over all k that fit", style="bold"))
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in ("", "pairs with", "the rules tell", "fidelity", "right", "pairs", "k"):
+        table.add_column(title, justify="left" if title in ("", "pairs with", "the rules tell") else "right", no_wrap=True)
+    for band in found.bands:
+        sign, style = SIGNS[band_mark(band)]
+        full = int(BAR * band.fidelity.value)
+        table.add_row(Text(sign, style=style), band.name, Text("█" * full + "·" * (BAR - full), style=style.split()[-1]),
+                      Text(band_share(band)), f"{band.accuracy:.1f} %", f"{band.fidelity.n:,}", str(band.gcds))
+    console.print(table)
 
 
 def show_classes(console: Console, found: Explanation) -> None:

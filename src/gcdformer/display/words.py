@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Literal
 
-from gcdformer.config import Config
+from gcdformer.config import TESTED_GCDS, Config
+from gcdformer.explanation.bands import Band
 from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.sieve import components, prime_power, products
+from gcdformer.explanation.statistics import Fidelity
 from gcdformer.explanation.timeline import Timeline
 from gcdformer.tasks import TASKS
 
@@ -20,14 +23,23 @@ Mark = Literal["yes", "wait", "no", "none"]
 
 def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
     """Each rule of the explanation with what it says, and how it stands where it neither plainly holds nor is broken."""
-    return [(found.form.sentences[name] + status(found, rule), rule) for name, rule in found.rules.items()]
+    return [(found.form.sentences[name] + as_far_as_decided(found, name) + status(found, rule), rule)
+            for name, rule in found.rules.items()]
+
+
+def as_far_as_decided(found: Explanation, name: str) -> str:
+    """What the rule on products adds if some k may be in D or not."""
+    if name != "products" or found.form.set_name != "D" or not found.undecided:
+        return ""
+    return f", as far as decided ({numbers(found.undecided, SHOWN)} {'are' if len(found.undecided) > 1 else 'is'} not)"
 
 
 def rule_mark(rule: Rule) -> Mark:
-    """`yes` it holds, `wait` it holds but for k being learned, `no` it has exceptions, `none` it was not judged."""
+    """`yes` it holds, `wait` it holds but for k being learned or undecided, `no` it has exceptions, `none` it was not
+    judged."""
     if not rule.judged:
         return "none"
-    return "no" if rule.exceptions else "wait" if rule.excused else "yes"
+    return "no" if rule.exceptions else "wait" if rule.excused or rule.undecided else "yes"
 
 
 def status(found: Explanation, rule: Rule) -> str:
@@ -42,7 +54,10 @@ def status(found: Explanation, rule: Rule) -> str:
     if early:
         missing = sorted({q for k in early for q in components(k) if q not in found.correct})
         parts.append(f"{numbers(early, SHOWN)} {'are' if len(early) > 1 else 'is'} in D before {numbers(missing)}")
-    return f": holds but for {len(rule.excused)} being learned ({'; '.join(parts)})"
+    kinds = [f"{len(rule.excused)} being learned ({'; '.join(parts)})"] if rule.excused else []
+    if rule.undecided:
+        kinds.append(f"{len(rule.undecided)} undecided ({numbers((breach.k for breach in rule.undecided), SHOWN)})")
+    return f": holds but for {' and '.join(kinds)}"
 
 
 def numbers(values: Iterable[int], most: int | None = None) -> str:
@@ -63,13 +78,71 @@ def shown_value(value: int | None) -> str:
     return "unreadable" if value is None else str(value)
 
 
+def largest_tested(found: Explanation) -> int:
+    """The largest k that can be in D."""
+    return min(TESTED_GCDS, found.maximum or TESTED_GCDS)
+
+
 def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
-    """D (or E) as a product: for each learned prime its powers, from 1 on. None if it is no such product."""
+    """D (or E) as a product: for each learned prime its powers, from 1 on. None if it is no such product, or was not tested
+    for all of it."""
     labels = set(found.labels)
-    limit = max(found.shares, default=1)
-    if labels != products(found.prime_powers, limit) & set(found.shares):
+    if labels != products(found.prime_powers, largest_tested(found)):
         return None
     return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]
+
+
+def members(found: Explanation, labels: Iterable[int], most: int | None = None) -> str:
+    """Elements of D or E with commas between; undecided ones have a question mark."""
+    undecided = set(found.undecided) if found.form.set_name == "D" else set()
+    shown = [f"{k}?" if k in undecided else str(k) for k in labels]
+    return ", ".join(shown) if most is None or len(shown) <= most else ", ".join(shown[:most]) + f" … {len(shown)} in all"
+
+
+def known_limit(found: Explanation) -> str:
+    """What is said behind such a product if some of it was not tested, being too large."""
+    largest = largest_tested(found)
+    return f" up to {largest}" if prod(found.prime_powers.values()) > largest else ""
+
+
+def known_count(found: Explanation) -> str:
+    """How many GCD are correct, and of how many that is undecided."""
+    undecided = f", {len(found.undecided)} undecided" if found.undecided else ""
+    return f"{len(found.correct)} correct GCD of {len(found.shares)}{undecided}"
+
+
+def undecided_text(found: Explanation) -> str:
+    """The undecided k, each with the share of its pairs that are right."""
+    shown = [f"{k} ({100 * found.shares[k].get(k, 0.0):.1f} %)" for k in found.undecided[:SHOWN]]
+    more = f" … {len(found.undecided)} in all" if len(found.undecided) > SHOWN else ""
+    return (f"in D or not is undecided, as the 95 % interval contains {100 * found.threshold:.0f} %: "
+            f"{', '.join(shown)}{more}")
+
+
+def enumeration_text(found: Explanation) -> str:
+    """What trying all pairs has shown."""
+    if found.is_proof:
+        return f"a proof by enumeration: {found.domain} were tried, and none contradicts the rules"
+    share = found.fidelity["stratified"]
+    return (f"{found.domain} were tried: the rules tell exactly {share.agree:,} of {share.n:,} answers, "
+            f"{exact_percent(share)} %")
+
+
+def exact_percent(share: Fidelity) -> str:
+    """A percentage that is not rounded up to 100."""
+    return f"{min(100 * share.value, 99.9999) if share.agree < share.n else 100:.4f}"
+
+
+def band_mark(band: Band) -> Mark:
+    """`yes` the rules hold there, `no` they do not, `wait` that is undecided."""
+    return "wait" if band.holds is None else "yes" if band.holds else "no"
+
+
+def band_share(band: Band) -> str:
+    """The fidelity of a band with its interval, or as exact."""
+    low, high = band.fidelity.interval
+    shown = "all pairs" if band.fidelity.exact else f"{100 * low:.1f}–{100 * high:.1f}"
+    return f"{100 * band.fidelity.value:.1f} % [{shown}]"
 
 
 def describe_config(config: Config) -> str:

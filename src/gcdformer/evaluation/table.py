@@ -51,6 +51,25 @@ class PredictionTable:
         rows = np.repeat(np.arange(len(starts)), counts)[shown]
         return cls(truth[starts], predicted[starts], counts, rows, a[order][shown], b[order][shown])
 
+    def joined(self, other: PredictionTable) -> PredictionTable:
+        """This table and another as one; of the example pairs as many are kept as a table has."""
+        order = np.lexsort((np.concatenate([self.prediction, other.prediction]), np.concatenate([self.gcd, other.gcd])))
+        k = np.concatenate([self.gcd, other.gcd])[order]
+        value = np.concatenate([self.prediction, other.prediction])[order]
+        count = np.concatenate([self.count, other.count])[order]
+        fresh = np.ones(len(order), dtype=np.bool_)
+        fresh[1:] = (k[1:] != k[:-1]) | (value[1:] != value[:-1])
+        starts = np.flatnonzero(fresh)
+        new_row = np.empty(len(order), dtype=np.int64)
+        new_row[order] = np.cumsum(fresh) - 1
+        rows = new_row[np.concatenate([self.example_row, other.example_row + len(self.gcd)])]
+        by_row = np.argsort(rows, kind="stable")
+        rows = rows[by_row]
+        shown = np.arange(len(rows)) - np.searchsorted(rows, rows) < EXAMPLES_PER_CELL
+        a = np.concatenate([self.example_a, other.example_a])[by_row][shown]
+        b = np.concatenate([self.example_b, other.example_b])[by_row][shown]
+        return PredictionTable(k[starts], value[starts], np.add.reduceat(count, starts), rows[shown], a, b)
+
     def __repr__(self) -> str:
         """One line: the pairs, their GCD, and how many were predicted right."""
         return f"PredictionTable({self.total:,} pairs, {len(self.tested()):,} GCD, {100 * self.accuracy:.2f} % right)"

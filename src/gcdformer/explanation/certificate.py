@@ -1,69 +1,32 @@
-"""The certificate: D, the form of the rules and why, fidelity with its interval, accuracy, every exception.
+"""The certificate: for which pairs, D, the form of the rules and why, fidelity with its interval, accuracy, every exception.
 
-From prediction tables alone. Nothing is said of a k that was not tested often enough.
+From prediction tables alone; bands of size and order are added by who can ask the model. Nothing is said of a k that was not
+tested often enough, or that is above the largest tested.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-import numpy as np
-
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.classes import Class
+from gcdformer.explanation.counterexamples import Counterexample, find_counterexamples
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
-from gcdformer.explanation.rules import Rule, RuleModel, Shares, mode, readable, wilson
-from gcdformer.explanation.sieve import learned_prime_powers
-from gcdformer.numbers.theory import exact_accuracy
+from gcdformer.explanation.mistakes import Mistakes, find_mistakes
+from gcdformer.explanation.rules import Rule, RuleModel, readable
+from gcdformer.explanation.statistics import Fidelity, Power, power_of, wilson
+from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier
+from gcdformer.numbers.theory import count_pairs, exact_accuracy
 
 CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
-MOST_COUNTEREXAMPLES = 100
-MOST_EXAMINED = 20_000
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    """Share of pairs on which model and rule model agree, with its 95 % Wilson interval."""
-
-    agree: int
-    n: int
-
-    @property
-    def value(self) -> float:
-        return self.agree / self.n if self.n else 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return wilson(self.agree, self.n)
-
-    def to_json(self) -> dict[str, Any]:
-        low, high = self.interval
-        return {"value": self.value, "low": low, "high": high, "n": self.n}
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """A pair of a test set on which the model does not answer what the rules say; None stands for no integer."""
-
-    a: int
-    b: int
-    gcd: int
-    prediction: int | None
-    rule: int | None
-    set: str
-
-    @property
-    def text(self) -> str:
-        """In a few words."""
-        instead = "no rule says so" if self.rule is None else f"not {self.rule}"
-        return f"({self.a}, {self.b}) -> {'unreadable' if self.prediction is None else self.prediction}, {instead}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "gcd": self.gcd, "prediction": self.prediction, "rule": self.rule, "set": self.set}
+DRAWS_FOR_ALL = 7
+"""How often as many pairs as there are must be drawn, with replacement, to take them for all."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +38,11 @@ class Explanation:
     threshold: float
     shares: Shares
     pairs: dict[int, int]
+    """How many pairs were tried for each k; at most as many as there are, so that repeated ones count once."""
     correct: list[int]
+    """D."""
+    undecided: list[int]
+    """The k, in D or not, whose 95 % interval contains the threshold."""
     form: Form
     why: str
     model: RuleModel
@@ -90,6 +57,11 @@ class Explanation:
     """For each table, how many answers were no integer."""
     untested: list[int]
     exhaustive: bool
+    domain: str
+    """The pairs that were tried, and for which a certificate holds."""
+    mistakes: Mistakes
+    bands: tuple[Band, ...] = ()
+    """Fidelity for pairs of some size or order, if the model could be asked."""
 
     def __repr__(self) -> str:
         """One line: the form, the size of D, the fidelity, the verdict."""
@@ -99,25 +71,44 @@ class Explanation:
 
     @property
     def certified(self) -> bool:
-        """Whether nothing is missing for it."""
-        return self.verdict == "certified"
+        """Whether nothing is missing for it, on its domain."""
+        return self.missing is None
 
     @property
     def verdict(self) -> str:
-        """Certified, or what is missing for it: a form, rules without exception, fidelity of 98 % (in every table and as
-        a mean over the k), and 30 pairs for almost every k, unless all pairs were tried."""
-        broken = [name.replace("_", " ") for name, rule in self.rules.items() if not rule.holds]
+        """Certified, for which pairs and in which bands not; or what is missing for it."""
+        if self.missing is None:
+            return f"certified on {self.domain}{limits_text(self.bands)}"
+        return f"not certified: {self.missing}"
+
+    @property
+    def missing(self) -> str | None:
+        """What is missing for a certificate: enough pairs for almost every k (unless all were tried), a form, rules without
+        exception, and fidelity of 98 % for certain, in every table and as a mean over the k."""
+        if not self.shares:
+            return f"too few pairs: no k has {LEAST_PAIRS}"
         if self.form is NONE:
-            return "not certified: no form fits"
+            return "no form fits"
+        broken = [name.replace("_", " ") for name, rule in self.rules.items() if not rule.holds]
         if broken:
-            return f"not certified: exceptions to {', '.join(broken)}"
-        if min([self.mean_agreement, *(one.value for one in self.fidelity.values())]) < CERTIFIED_FIDELITY:
-            return f"not certified: fidelity below {100 * CERTIFIED_FIDELITY:.0f} %"
+            return f"exceptions to {', '.join(broken)}"
+        least = min([self.mean_agreement, *(share.value for share in self.fidelity.values())])
+        if least < CERTIFIED_FIDELITY:
+            return f"fidelity below {100 * CERTIFIED_FIDELITY:.0f} %"
         largest = min(TESTED_GCDS, self.maximum or TESTED_GCDS)
-        enough = sum(count >= LEAST_PAIRS for count in self.pairs.values())
+        enough = sum(count >= LEAST_PAIRS or self.has_all_pairs(k) for k, count in self.pairs.items())
         if not self.exhaustive and enough < CERTIFIED_TESTED * largest:
-            return f"not certified: only {enough} of {largest} k were tested with {LEAST_PAIRS} pairs"
-        return "certified"
+            return f"too few pairs: only {enough} of {largest} k were tested with {LEAST_PAIRS} pairs"
+        sure = min([self.least_mean_agreement, *(share.interval[0] for share in self.fidelity.values())])
+        if sure < CERTIFIED_FIDELITY:
+            return (f"too few pairs: fidelity is at least {100 * sure:.1f} % for certain, and "
+                    f"{100 * CERTIFIED_FIDELITY:.0f} % is needed")
+        return None
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether all pairs were tried and none contradicts the rules."""
+        return self.exhaustive and self.certified and all(share.agree == share.n for share in self.fidelity.values())
 
     @property
     def mean_agreement(self) -> float:
@@ -127,9 +118,27 @@ class Explanation:
         return sum(agree) / max(len(agree), 1)
 
     @property
+    def least_mean_agreement(self) -> float:
+        """The lower end of its 95 % interval: k with few pairs make it wider, but for those that have no more."""
+        sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
+        if self.exhaustive or not sampled:
+            return self.mean_agreement
+        pairs = len(self.pairs) ** 2 / sum(1 / count for count in sampled)
+        return wilson(self.mean_agreement * pairs, pairs)[0]
+
+    def has_all_pairs(self, k: int) -> bool:
+        return has_all_pairs(k, self.pairs[k], self.maximum)
+
+    @property
+    def power(self) -> Power | None:
+        """What the test could have missed, by the k with fewest pairs; None if all pairs were tried."""
+        sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
+        return None if self.exhaustive or not sampled else power_of(min(sampled), self.threshold)
+
+    @property
     def prime_powers(self) -> dict[int, int]:
         """The learned primes, each with its highest power."""
-        return learned_prime_powers(self.model.labels)
+        return self.model.prime_powers
 
     @property
     def labels(self) -> list[int]:
@@ -143,8 +152,8 @@ class Explanation:
 
     @property
     def grokked(self) -> list[int]:
-        """Learned primes that do not divide the base."""
-        return [p for p in self.prime_powers if self.base % p]
+        """Learned primes that do not divide the base; none where no form fits, as nothing is known to be learned then."""
+        return [] if self.form is NONE else [p for p in self.prime_powers if self.base % p]
 
     def answer(self, a: int, b: int) -> int:
         """What the rules say the model answers for (a, b)."""
@@ -168,15 +177,21 @@ class Explanation:
             "why": self.why,
             "certified": self.certified,
             "verdict": self.verdict,
+            "domain": self.domain,
+            "bands": [band.to_json() for band in self.bands],
             "exhaustive": self.exhaustive,
+            "proof": self.is_proof,
+            "power": None if self.power is None else self.power.to_json(),
+            "undecided": self.undecided,
             "learned_prime_powers": {str(p): q for p, q in self.prime_powers.items()},
             "grokked": self.grokked,
             "rules": {name: rule.to_json() for name, rule in self.rules.items()},
             "being_learned": self.being_learned,
             **self.classes_to_json(),
-            "fidelity": {name: one.to_json() for name, one in self.fidelity.items()},
+            "fidelity": {name: share.to_json() for name, share in self.fidelity.items()},
             "accuracy": {"measured": self.measured_accuracy, "predicted": self.predicted_accuracy},
             "counterexamples": [example.to_json() for example in self.counterexamples],
+            "mistakes": self.mistakes.to_json(),
             "unreadable": self.unreadable,
             "untested": self.untested,
             "f": {str(k): {"prediction": readable(mode(s)), "frequency": s[mode(s)]} for k, s in self.shares.items()},
@@ -184,30 +199,42 @@ class Explanation:
 
 
 def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: int | None, threshold: float = 0.9,
-                   least_pairs: int = 1, exhaustive: bool = False) -> Explanation:
+                   least_pairs: int = 1, exhaustive: bool = False, domain: str | None = None,
+                   earlier: Earlier = no_earlier, orders: Sequence[Shares] = ()) -> Explanation:
     """Explain the tables `natural` and `stratified` of one model, or the one table `pairs`.
 
     f(k) and D come from `stratified` if it is there, else from `pairs`; a k with fewer than `least_pairs` is untested.
-    With a `maximum` the accuracy D implies is exact for M; without, it is counted over the table's own pairs.
+    With a `maximum` the accuracy D implies is exact for M; without, it is counted over the table's own pairs. `earlier`
+    gives the shares of earlier evaluations of the same run: what does not rise is not being learned. `orders` are the shares
+    for a < b and for a > b: what is right in one order only is not being learned either.
     """
     source = tables["stratified"] if "stratified" in tables else tables["pairs"]
-    shares, pairs, untested = shares_of(source, least_pairs)
-    evidence = Evidence(base, threshold, shares, pairs)
+    shares, pairs, untested = shares_of(source, least_pairs, None if exhaustive else maximum)
+    complete = shares.keys() if exhaustive else {k for k in shares if has_all_pairs(k, pairs[k], maximum)}
+    evidence = Evidence(base, threshold, shares, pairs, frozenset(complete), earlier, orders)
     form, why = choose_form(evidence)
     reading = form.read(evidence)
     model = reading.model
     natural = tables.get("natural", source)
-    predicted = (implied_accuracy(model, shares, maximum) if maximum is not None and "natural" in tables
-                 else counted_accuracy(model, natural))
+    uniform = maximum is not None and "natural" in tables
     return Explanation(
-        base, maximum, threshold, shares, pairs, evidence.correct, form, why, model, reading.rules, evidence.classes,
-        reading.being_learned,
-        {name: fidelity(table, model) for name, table in tables.items()}, 100.0 * natural.accuracy, predicted,
-        counterexamples(tables, model), {name: unreadable_in(table) for name, table in tables.items()}, untested, exhaustive)
+        base, maximum, threshold, shares, pairs, evidence.correct, evidence.undecided, form, why, model, reading.rules,
+        evidence.classes, reading.being_learned,
+        {name: fidelity(table, model, exhaustive) for name, table in tables.items()}, 100.0 * natural.accuracy,
+        implied_accuracy(model, shares, maximum) if maximum is not None and uniform and not exhaustive
+        else counted_accuracy(model, natural),
+        find_counterexamples(tables, model, TESTED_GCDS), {name: unreadable_in(table) for name, table in tables.items()},
+        untested, exhaustive, domain or (f"uniform pairs of 1..{maximum:,}" if uniform else "the pairs given"),
+        find_mistakes(source, shares, TESTED_GCDS))
 
 
-def shares_of(table: PredictionTable, least_pairs: int) -> tuple[Shares, dict[int, int], list[int]]:
-    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell."""
+def shares_of(table: PredictionTable, least_pairs: int = 1,
+              maximum: int | None = None) -> tuple[Shares, dict[int, int], list[int]]:
+    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell.
+
+    Pairs of 1..M were drawn with replacement, so no k has more than there are; and it has all of them only if so many were
+    drawn that hardly one is missing.
+    """
     shares: Shares = {}
     pairs: dict[int, int] = {}
     for k in table.tested():
@@ -218,16 +245,28 @@ def shares_of(table: PredictionTable, least_pairs: int) -> tuple[Shares, dict[in
         if total >= least_pairs:
             shares[k] = {value: count / total for value, count in counts.items()}
             pairs[k] = total
+            if maximum is not None and k <= maximum and (maximum // k) ** 2 < 4 * total:
+                possible = count_pairs(maximum, k)
+                complete = possible == 1 or total >= DRAWS_FOR_ALL * possible
+                pairs[k] = possible if complete else max(1, min(total, possible - 1))
     untested = [k for k in range(1, TESTED_GCDS + 1) if k not in shares] if least_pairs > 1 else []
     return shares, pairs, untested
 
 
-def fidelity(table: PredictionTable, model: RuleModel) -> Fidelity:
-    return Fidelity(int(table.count[model.agrees(table.gcd, table.prediction)].sum()), table.total)
+def has_all_pairs(k: int, count: int, maximum: int | None) -> bool:
+    """Whether k has fewer pairs in all than are asked for, and they were drawn."""
+    return count < LEAST_PAIRS and maximum is not None and count >= count_pairs(maximum, k)
+
+
+def fidelity(table: PredictionTable, model: RuleModel, exact: bool = False) -> Fidelity:
+    """Over the pairs with a GCD of 1..100: the rules say nothing of larger ones, which were not tested k by k."""
+    judged = table.gcd <= TESTED_GCDS
+    agree = judged & model.agrees(table.gcd, table.prediction)
+    return Fidelity(int(table.count[agree].sum()), int(table.count[judged].sum()), exact)
 
 
 def unreadable_in(table: PredictionTable) -> int:
-    return int(table.count[table.prediction == UNREADABLE].sum())
+    return int(table.count[(table.prediction == UNREADABLE) & (table.gcd <= TESTED_GCDS)].sum())
 
 
 def implied_accuracy(model: RuleModel, shares: Shares, maximum: int) -> float:
@@ -240,21 +279,3 @@ def counted_accuracy(model: RuleModel, table: PredictionTable) -> float:
     """Percent of the table's own pairs on which the rule model is right."""
     right = int(table.count[model.answers_to(table.gcd) == table.gcd].sum())
     return 100.0 * right / max(table.total, 1)
-
-
-def counterexamples(tables: dict[str, PredictionTable], model: RuleModel) -> list[Counterexample]:
-    """Example pairs on which the model does not answer what the rules say, at most 100, spread over the k."""
-    ranked: list[tuple[int, int, Counterexample]] = []
-    seen: set[tuple[int, int]] = set()
-    for name, table in tables.items():
-        place: dict[int, int] = {}
-        wrong = np.flatnonzero(~model.agrees(table.gcd, table.prediction)[table.example_row])[:MOST_EXAMINED]
-        for index in wrong:
-            row, a, b = table.example_row[index], int(table.example_a[index]), int(table.example_b[index])
-            k, prediction = int(table.gcd[row]), int(table.prediction[row])
-            if (a, b) not in seen:
-                seen.add((a, b))
-                place[k] = place.get(k, 0) + 1
-                ranked.append((place[k], k, Counterexample(a, b, k, readable(prediction), readable(model.answer(k)), name)))
-    ranked.sort(key=lambda item: item[:2])
-    return [example for _, _, example in ranked[:MOST_COUNTEREXAMPLES]]

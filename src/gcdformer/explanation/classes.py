@@ -45,18 +45,21 @@ class Class:
 
 def distance(first: dict[int, float], second: dict[int, float]) -> float:
     """Total variation: 0 for equal distributions, 1 for disjoint ones."""
-    return 1 - sum(min(share, second.get(value, 0.0)) for value, share in first.items())
+    if len(first) > len(second):
+        first, second = second, first
+    return 1 - sum(min(share, second[value]) for value, share in first.items() if value in second)
 
 
 def find_classes(shares: dict[int, dict[int, float]]) -> list[Class]:
     """Each k joins the nearest class so far, or starts one of its own; in increasing order, so that labels are least."""
     groups: list[tuple[list[int], dict[int, float]]] = []
     for k in sorted(shares):
-        nearest = min(groups, key=lambda group: distance(group[1], shares[k]), default=None)
-        if nearest is None or distance(nearest[1], shares[k]) > SAME_CLASS:
+        distances = [distance(mean, shares[k]) for _, mean in groups]
+        least = min(distances, default=1.0)
+        if least > SAME_CLASS:
             groups.append(([k], dict(shares[k])))
             continue
-        members, mean = nearest
+        members, mean = groups[distances.index(least)]
         members.append(k)
         for value in set(mean) | set(shares[k]):
             mean[value] = mean.get(value, 0.0) + (shares[k].get(value, 0.0) - mean.get(value, 0.0)) / len(members)

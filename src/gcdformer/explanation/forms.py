@@ -7,7 +7,7 @@ classes of multiples, whose labels are E. A new form is a class here and its pla
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, final
@@ -17,22 +17,21 @@ from gcdformer.explanation.classes import Class, find_classes
 from gcdformer.explanation.rules import (
     Rule,
     RuleModel,
-    Shares,
-    Transition,
     check_classes,
     check_deterministic,
     check_largest_divisor,
     check_mostly_deterministic,
     check_products,
     class_model,
-    find_transition,
-    mode,
     sieve_model,
 )
-from gcdformer.explanation.sieve import learned_prime_powers
+from gcdformer.explanation.sieve import products
+from gcdformer.explanation.statistics import is_above
+from gcdformer.explanation.transition import Earlier, Shares, Transition, find_transition, mode, no_earlier
 
 FITS = 0.9
 """Share of k that must obey each rule for a form to be the model's form. A rule *holds* only without exception."""
+MOST_NAMED = 6
 ODD_ONES = 0.03
 """Share of k that another element of their class may stand for before the form is U; fewer are exceptions to R or G."""
 
@@ -60,11 +59,33 @@ class Evidence:
     threshold: float
     shares: Shares
     pairs: dict[int, int]
+    complete: frozenset[int] = frozenset()
+    """The k of which all pairs were tried, so that nothing is undecided."""
+    earlier: Earlier = no_earlier
+    orders: Sequence[Shares] = ()
+    """The same for the pairs a < b and for a > b, if the pairs are known."""
+
+    @cached_property
+    def standing(self) -> dict[int, bool | None]:
+        """For each k: in D, out of it, or None where its 95 % interval contains the threshold."""
+        right = {k: s.get(k, 0.0) for k, s in self.shares.items()}
+        return {k: share >= self.threshold if k in self.complete
+                else is_above(round(share * self.pairs[k]), self.pairs[k], self.threshold) for k, share in right.items()}
+
+    @cached_property
+    def undecided(self) -> list[int]:
+        return [k for k, above in self.standing.items() if above is None]
 
     @cached_property
     def correct(self) -> list[int]:
         """D."""
         return [k for k, s in self.shares.items() if s.get(k, 0.0) >= self.threshold]
+
+    @property
+    def constant(self) -> int | None:
+        """The one answer that is usual for every k, if several k were tested and it is not 1."""
+        answers = {mode(s) for s in self.shares.values()}
+        return next(iter(answers)) if len(answers) == 1 and len(self.shares) > 1 and answers != {1} else None
 
     @cached_property
     def classes(self) -> list[Class]:
@@ -73,17 +94,22 @@ class Evidence:
     @cached_property
     def by_divisors(self) -> Reading:
         """f(k) is the largest element of D that divides k."""
-        model = sieve_model(self.correct, self.shares)
-        transition = find_transition(self.shares, self.pairs, model, self.threshold)
-        rules = {"deterministic": check_deterministic(self.shares, self.pairs, self.threshold, transition.learning),
-                 "products": check_products(self.correct, self.shares, transition),
-                 "largest_divisor": check_largest_divisor(self.shares, model, transition.learning)}
+        return self.read_divisors(find_transition(self.shares, self.pairs, self.standing, frozenset(self.correct),
+                                                  self.threshold, self.earlier, self.orders))
+
+    def read_divisors(self, transition: Transition) -> Reading:
+        """The same with these k excused."""
+        model, undecided = sieve_model(self.correct, self.shares), frozenset(self.undecided)
+        rules = {"deterministic": check_deterministic(self.shares, self.pairs, self.threshold, transition.learning,
+                                                      self.complete),
+                 "products": check_products(self.correct, self.shares, transition, undecided),
+                 "largest_divisor": check_largest_divisor(self.shares, model, transition.learning, undecided)}
         return Reading(model, rules, sorted(transition.learning))
 
     @cached_property
     def by_classes(self) -> Reading:
         """k is predicted as the class of the largest label in E that divides it. Nothing is excused."""
-        model, nothing = class_model(self.classes), Transition(frozenset(), frozenset())
+        model, nothing = class_model(self.classes), Transition()
         rules = {"deterministic": check_mostly_deterministic(self.classes, len(self.shares), self.threshold),
                  "products": check_products(model.labels, self.shares, nothing),
                  "largest_divisor": check_largest_divisor(self.shares, model, nothing.learning),
@@ -131,18 +157,29 @@ class Sieve(Form):
 
     def grokked(self, evidence: Evidence) -> list[int]:
         """Learned primes that do not divide the base."""
-        return [p for p in learned_prime_powers(evidence.correct) if evidence.base % p]
+        return [p for p in evidence.by_divisors.model.prime_powers if evidence.base % p]
 
     def held(self, evidence: Evidence) -> str | None:
-        """How far the rules hold; None if too few k obey one of them."""
+        """How far the rules hold; None if too few k obey one of them, or if one answer is given whatever the GCD."""
         reading = evidence.by_divisors
         weakest, share = reading.weakest
-        if not evidence.correct or share < FITS:
+        if not evidence.correct or share < FITS or evidence.constant is not None:
             return None
         if not all(rule.holds for rule in reading.rules.values()):
             return f"the weakest rule, {weakest}, holds for {share:.0%} of the {len(evidence.shares)} k tested"
         excused = any(rule.excused for rule in reading.rules.values())
-        return "all three rules hold" + (" but for what is being learned" if excused else "")
+        undecided = any(rule.undecided for rule in reading.rules.values())
+        but = " and ".join(["what is being learned"] * excused + ["what is undecided"] * undecided)
+        return "all three rules hold" + (f" but for {but}" if but else "")
+
+    def also(self, evidence: Evidence) -> str:
+        """What else is in D than products of learned prime powers."""
+        expected = products(evidence.by_divisors.model.prime_powers, max(evidence.shares))
+        others = [str(d) for d in evidence.correct if d not in expected]
+        if not others:
+            return ""
+        which = "which is no product" if len(others) == 1 else "which are no products"
+        return f", but D also has {', '.join(others)}, {which} of learned prime powers"
 
 
 @final
@@ -154,7 +191,12 @@ class BasePrimes(Sieve):
 
     def why(self, evidence: Evidence) -> str | None:
         held = self.held(evidence)
-        return None if held is None or self.grokked(evidence) else f"{held}; every learned prime divides {evidence.base}"
+        if held is None or self.grokked(evidence):
+            return None
+        learned, also = evidence.by_divisors.model.prime_powers, self.also(evidence)
+        if not learned:
+            return f"{held}; no prime is learned by itself{also}"
+        return f"{held}; every {'prime learned by itself' if also else 'learned prime'} divides {evidence.base}{also}"
 
 
 @final
@@ -169,7 +211,8 @@ class GrokkedPrimes(Sieve):
         if held is None or not grokked:
             return None
         verb = "do" if len(grokked) > 1 else "does"
-        return f"{held}; {' and '.join(map(str, grokked))} {verb} not divide {evidence.base}"
+        which = " and ".join(map(str, grokked)) if len(grokked) <= MOST_NAMED else f"{len(grokked)} learned primes"
+        return f"{held}; {which} {verb} not divide {evidence.base}{self.also(evidence)}"
 
 
 @final
@@ -205,24 +248,31 @@ class UniformClasses(Form):
 
 @final
 class NoForm(Sieve):
-    """None of the others; the rules of D are shown with all that breaks them."""
+    """None of the others; the rules of D are shown with all that breaks them, and nothing is excused."""
 
     letter = "none"
     title = "none of the paper's three forms"
+
+    def read(self, evidence: Evidence) -> Reading:
+        return evidence.read_divisors(Transition())
 
     def why(self, evidence: Evidence) -> str:
         if not evidence.shares:
             return "no GCD was tested often enough"
         if all(mode(s) == UNREADABLE for s in evidence.shares.values()):
             return "the usual answer is no integer, for every GCD tested"
+        if evidence.constant is not None:
+            return f"the usual answer is {evidence.constant}, whatever the GCD: nothing is told apart"
         weakest, share = evidence.by_divisors.weakest
         class_weakest, class_share = evidence.by_classes.weakest
         if not evidence.correct and class_share >= FITS:
             return "no GCD is correct, and the k are not told apart"
         if not evidence.correct:
             return f"no GCD is correct, and the classes' rule '{class_weakest}' holds for {class_share:.0%} of the k"
-        return (f"the rule '{weakest}' holds for only {share:.0%} of the {len(evidence.shares)} k tested, and the classes' "
-                f"rule '{class_weakest}' for {class_share:.0%}")
+        right = sum(s.get(k, 0.0) for k, s in evidence.shares.items()) / len(evidence.shares)
+        mostly = f"{right:.0%} of the answers are right, a mean over the k, but not by a sieve: " if right > 0.5 else ""
+        return (f"{mostly}the rule '{weakest}' holds for only {share:.0%} of the {len(evidence.shares)} k tested, and the "
+                f"classes' rule '{class_weakest}' for {class_share:.0%}")
 
 
 R, G, U, NONE = BasePrimes(), GrokkedPrimes(), UniformClasses(), NoForm()

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE
-from gcdformer.explanation.rules import RuleModel, readable, wilson
+from gcdformer.explanation.rules import RuleModel, readable
+from gcdformer.explanation.statistics import wilson
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask
 
@@ -71,12 +73,11 @@ def same(first: Integers, second: Integers) -> Mask:
 
 def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np.random.Generator,
                        count: int = 5000) -> list[Check]:
-    """All checks, each on `count` pairs whose GCD are those the rule model knows, equally often, and 1."""
+    """All checks, each on `count` pairs; every GCD up to 100 that fits is equally likely, known to the rule model or not."""
     operands = OPERAND_DISTRIBUTIONS["uniform"]
-    labels = np.array([e for e in model.labels if 2 * e <= maximum] or [1], dtype=np.int64)
 
-    def draw(limit: int) -> tuple[Integers, Integers, Integers]:
-        k = rng.choice(labels[2 * labels <= limit] if (2 * labels <= limit).any() else np.ones(1, dtype=np.int64), count)
+    def draw(limit: int, largest: Integers | int = TESTED_GCDS) -> tuple[Integers, Integers, Integers]:
+        k = rng.integers(1, np.minimum(largest, max(1, limit // 2)), size=count, endpoint=True)
         a, b = coprime_pairs(rng, operands, limit // k)
         return a * k, b * k, k
 
@@ -86,10 +87,11 @@ def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np
     a, b, _ = draw(maximum // 2)
     p, q = predict(a, b), predict(a, a + b)
     checks.append(compare_predictions("sum", "predict(a, a + b) = predict(a, b)", (a, b, p), (a, a + b, q), same(p, q)))
+    labels = np.array(model.labels, dtype=np.int64)
     factors = labels[(labels > 1) & (labels <= max(2, maximum // 200))]
     if len(factors):
-        a, b, k = draw(maximum // int(factors.max()))
         chosen = rng.choice(factors, count)
+        a, b, k = draw(maximum // int(factors.max()), np.maximum(1, TESTED_GCDS // chosen))
         p, q = predict(a, b), predict(a * chosen, b * chosen)
         checks.append(compare_predictions("common factor", "predict(ca, cb) = c predict(a, b)", (a, b, p),
                                           (a * chosen, b * chosen, q), same(q, np.where(p == UNREADABLE, p, chosen * p))))

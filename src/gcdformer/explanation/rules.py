@@ -4,15 +4,14 @@ R and G (they differ only in whether a learned prime does not divide the base): 
 products of the learned prime powers; f(k) is the largest element of D that divides k. U (uniform outcomes): the k fall
 into classes of multiples, each predicted the same, by one of its elements.
 
-A k whose predictions move from the rule's answer towards a larger known divisor is *being learned*. Where it breaks a rule
-it is listed as excused, not as an exception. An answer that is no integer obeys no rule.
+A k that breaks a rule only because of a prime power that is being learned (`transition.py`) is listed as excused, one that
+may or may not break it for want of pairs as undecided; neither is an exception. An answer that is no integer obeys no rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,10 @@ from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.breaches import Breach, ForeignAnswer, Hesitation, NotAllProducts, OtherAnswer, WrongClass
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
+from gcdformer.explanation.statistics import wilson
+from gcdformer.explanation.transition import Shares, Transition
+from gcdformer.explanation.transition import mode as mode
 from gcdformer.numbers.encoding import Integers, Mask
-
-
-def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """The Wilson score interval of a share, at 95 % by default."""
-    if n == 0:
-        return 0.0, 1.0
-    p = successes / n
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
-
-
-Shares = dict[int, dict[int, float]]
-"""For each k, the share of each predicted value, most frequent first."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +37,11 @@ class RuleModel:
     labels: tuple[int, ...]
     answers: dict[int, int]
     fallback: int
+
+    @property
+    def prime_powers(self) -> dict[int, int]:
+        """The learned primes, each with its highest power. A label that gets the answer of coprime pairs is not learned."""
+        return learned_prime_powers(label for label in self.labels if self.answers[label] != self.fallback)
 
     def label(self, k: int) -> int:
         return largest_divisor(self.labels, k) or 1
@@ -71,21 +64,26 @@ class RuleModel:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: the share of k that do not break it, every k that does, and those that only do because of a prime power
-    that is being learned. `judged` counts the k that were tested and are not excused."""
+    """One rule: the share of k that do not break it, every k that does, those that only do because of a prime power that is
+    being learned (`excused`), and those of which too few pairs were tried to say so (`undecided`). `judged` counts the k
+    that were tested and are neither."""
 
     share: float
     judged: int
     exceptions: list[Breach] = field(default_factory=list)
     excused: list[Breach] = field(default_factory=list)
+    undecided: list[Breach] = field(default_factory=list)
 
     @classmethod
-    def of(cls, breaches: Sequence[Breach], tested: int, excused: Container[int] = (), broken: int | None = None) -> Rule:
+    def of(cls, breaches: Sequence[Breach], tested: int, excused: Container[int] = (), undecided: Container[int] = (),
+           broken: int | None = None) -> Rule:
         """`breaches` by some of the `tested` k. `broken` is how many k the exceptions stand for, if not one each."""
         pardoned = [breach for breach in breaches if breach.k in excused]
-        exceptions = [breach for breach in breaches if breach.k not in excused]
+        open_ones = [breach for breach in breaches if breach.k in undecided and breach.k not in excused]
+        exceptions = [breach for breach in breaches if breach.k not in excused and breach.k not in undecided]
         count = len(exceptions) if broken is None else broken
-        return cls(1 - count / tested if tested else 0.0, tested - len(pardoned), exceptions, pardoned)
+        return cls(1 - count / tested if tested else 0.0, tested - len(pardoned) - len(open_ones), exceptions, pardoned,
+                   open_ones)
 
     @property
     def holds(self) -> bool:
@@ -95,12 +93,7 @@ class Rule:
     def to_json(self) -> dict[str, Any]:
         return {"holds": self.holds, "share": self.share, "judged": self.judged,
                 "exceptions": [breach.to_json() for breach in self.exceptions],
-                "excused": [breach.to_json() for breach in self.excused]}
-
-
-def mode(shares: dict[int, float]) -> int:
-    """f(k)."""
-    return next(iter(shares))
+                "excused": [breach.to_json() for breach in self.excused + self.undecided]}
 
 
 def readable(value: int) -> int | None:
@@ -114,43 +107,15 @@ def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
     return RuleModel(known, {d: d for d in known}, mode(shares[1]) if 1 in shares else UNREADABLE)
 
 
-@dataclass(frozen=True)
-class Transition:
-    """What is on its way into D: the k being learned, and the products that would then belong to it."""
-
-    learning: frozenset[int]
-    reachable: frozenset[int]
-
-
-def find_transition(shares: Shares, pairs: dict[int, int], model: RuleModel, threshold: float) -> Transition:
-    """The k being learned: those whose predictions lie between the answer of what is wholly learned and larger divisors of
-    k that are on their way into D themselves (predicted right for 10 % of their pairs at least). Any other answer, beyond
-    chance, and it is a breach. Without anything on its way there is none.
-    """
-    known, limit = set(model.labels), max(shares, default=1)
-    settled = known & products(learned_prime_powers(known), limit)
-    coming = {k for k, s in shares.items() if k not in known and s.get(k, 0.0) >= 1 - threshold}
-    allowed = known | coming
-    learning: set[int] = set()
-    for k in shares.keys() - known:
-        old = largest_divisor(settled, k) or 1
-        if largest_divisor(allowed, k) == old:
-            continue
-        s = shares[k]
-        between = sum(share for v, share in s.items() if v > 0 and k % v == 0 and v % old == 0 and v in allowed)
-        breaks = mode(s) != model.answer(k) or s[mode(s)] < threshold
-        if breaks and wilson(round(between * pairs[k]), pairs[k])[1] >= threshold:
-            learning.add(k)
-    nearly = {k for k in coming & learning if mode(shares[k]) == k}
-    return Transition(frozenset(learning), frozenset(products(learned_prime_powers(known | nearly), limit)))
-
-
-def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
-                        excused: frozenset[int]) -> Rule:
+def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float, excused: frozenset[int],
+                        complete: Container[int] = ()) -> Rule:
     """One value for almost all pairs with GCD k: broken where the share of f(k) is below the threshold by more than
-    chance (its 95 % interval lies below), or f(k) is no integer."""
+    chance (its 95 % interval lies below; if all its pairs were tried, the share itself), or f(k) is no integer."""
+    def most(k: int, share: float) -> float:
+        return share if k in complete else wilson(round(share * pairs[k]), pairs[k])[1]
+
     breaches = [Hesitation(k, readable(mode(s)), s[mode(s)], hesitation(s)) for k, s in shares.items()
-                if mode(s) == UNREADABLE or wilson(round(s[mode(s)] * pairs[k]), pairs[k])[1] < threshold]
+                if mode(s) == UNREADABLE or most(k, s[mode(s)]) < threshold]
     return Rule.of(breaches, len(shares), excused)
 
 
@@ -159,21 +124,33 @@ def hesitation(shares: dict[int, float], least: float = 0.05) -> int:
     return sum(share >= least for share in shares.values())
 
 
-def check_products(known: Iterable[int], tested: Iterable[int], transition: Transition) -> Rule:
-    """The set is all products of its prime powers, as far as they are tested."""
+def check_products(known: Iterable[int], tested: Iterable[int], transition: Transition,
+                   undecided: frozenset[int] = frozenset()) -> Rule:
+    """The set is all products of its prime powers, as far as they are tested. With some k undecided, a breach counts only
+    if it is one whatever they are."""
     have, could = set(known), set(tested)
-    expected = products(learned_prime_powers(have), max(could, default=1)) & could
-    missing = [NotAllProducts(k, missing=True) for k in sorted(expected - have)]
-    unexpected = [NotAllProducts(k, missing=False) for k in sorted(have - expected)]
+    limit = max(could, default=1)
+
+    def expected(members: set[int]) -> set[int]:
+        return products(learned_prime_powers(members), limit) & could
+
+    missing, unexpected = expected(have) - have, have - expected(have)
     excused = (transition.learning - have) | (transition.reachable & have)
-    return Rule.of(missing + unexpected, len(could), excused)
+    open_ones = undecided | (missing - expected(have - undecided)) | (unexpected & expected(have | undecided))
+    breaches = [NotAllProducts(k, missing=True) for k in sorted(missing)]
+    breaches += [NotAllProducts(k, missing=False) for k in sorted(unexpected)]
+    return Rule.of(breaches, len(could), excused, open_ones if undecided else ())
 
 
-def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int]) -> Rule:
+def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int],
+                          undecided: frozenset[int] = frozenset()) -> Rule:
     """f(k) is what the rule model answers, and an integer."""
     breaches = [OtherAnswer(k, readable(mode(s)), readable(model.answer(k)), s[mode(s)])
                 for k, s in shares.items() if mode(s) == UNREADABLE or mode(s) != model.answer(k)]
-    return Rule.of(breaches, len(shares), excused)
+    without, with_all = set(model.labels) - undecided, set(model.labels) | undecided
+    open_ones = {breach.k for breach in breaches
+                 if breach.prediction in (largest_divisor(without, breach.k), largest_divisor(with_all, breach.k))}
+    return Rule.of(breaches, len(shares), excused, open_ones if undecided else ())
 
 
 def class_model(classes: list[Class]) -> RuleModel:

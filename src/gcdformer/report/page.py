@@ -8,14 +8,17 @@ from typing import Any
 
 from gcdformer.display import figures
 from gcdformer.display.html import certificate_sections, header
+from gcdformer.display.mechanism import mechanism_section
 from gcdformer.display.style import page_style
 from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
+from gcdformer.mechanism.result import Mechanism
 from gcdformer.presets import repeat_command
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.folder import best_line
+from gcdformer.runs.mechanism import saved_mechanism
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
 
@@ -61,6 +64,11 @@ def write_explanation(path: Path, explanation: Explanation, what: str, history: 
     write_page(path, what, "\n".join(parts))
 
 
+def write_mechanism_page(path: Path, found: Mechanism, what: str) -> None:
+    """The mechanism alone."""
+    write_page(path, what, header(what, f"base {found.base}", None, []) + mechanism_section(found))
+
+
 def named(runs: list[Run]) -> dict[str, Run]:
     """Runs by the name of their folder, or by its path where names clash."""
     names = [run.path.name for run in runs]
@@ -96,8 +104,15 @@ def run_sections(run: Run, checkpoint: str) -> str:
         timeline_section(history),
         figure_section("True against predicted", figures.heat_map(run.prediction_tables(checkpoint)["stratified"]),
                        "Green: right. Orange: the value predicted instead. Strength: its share.", narrow=True),
+        saved_section(run, checkpoint),
         repeat_section(run),
     ])
+
+
+def saved_section(run: Run, checkpoint: str) -> str:
+    """Where the divisors are carried, if that was analysed for this epoch."""
+    found = saved_mechanism(run, run.epoch(checkpoint))
+    return "" if found is None else mechanism_section(found)
 
 
 def timeline_section(history: Timeline) -> str:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gcdformer.config import LEAST_PAIRS, Config
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.data.predictions import read_predictions
 from gcdformer.data.testsets import natural_pairs, stratified_pairs
-from gcdformer.errors import UserError
+from gcdformer.errors import DamagedFile, UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation.bands import Predict, bands_of_pairs, distinct, judge_bands
+from gcdformer.explanation.certificate import shares_of
+from gcdformer.explanation.mistakes import right_by_digits
+from gcdformer.explanation.transition import Earlier, Shares, no_earlier
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
+from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.run import Run
 
-LARGEST_EXHAUSTIVE = 5000
+LARGEST_IN_BOTH_ORDERS, LARGEST_EXHAUSTIVE = 5000, 10_000
 CHUNK = 250_000
 DEFAULT_MAXIMUM = 1_000_000
+RECENT = 5
+"""Earlier evaluations within which a prime power must have risen to count as being learned."""
 
 Done = Callable[[int], None]
 """Called with how much is done so far."""
@@ -28,26 +36,30 @@ Done = Callable[[int], None]
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
             maximum: int | None = None, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
-            seed: int = 0, exhaustive: bool = False) -> Explanation:
+            seed: int = 0, exhaustive: bool = False, bands: bool = True) -> Explanation:
     """Which rules a model follows, how well, and every exception.
 
     `target` is a run (or its folder), a prediction table or a CSV file of a, b, prediction with its base, or any function
     predict(a, b) with its base: it is called with two arrays if it takes them, else pair by pair; None and NaN count as
     unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum (a million by default),
     or on all pairs if `exhaustive`. A run has its own base and threshold, and its own maximum unless it is tried on all
-    pairs of fewer integers.
+    pairs of fewer integers. With `bands` the model is also asked for pairs of other sizes and orders, if it can be: a table
+    cannot, nor a run whose weights of that epoch are not kept.
     """
     if isinstance(target, str | Path):
-        is_table = Path(target).suffix.lower() == ".csv"
-        target = PredictionTable.of(*read_predictions(Path(target), UNREADABLE)) if is_table else Run(target)
+        if Path(target).suffix.lower() == ".csv":
+            return explain_csv(Path(target), require_base(base), threshold, bands=bands)
+        target = Run(target)
     if isinstance(target, Run):
         if base not in (None, target.config.task.base):
             raise UserError(f"base: the run's is {target.config.task.base}, not {base}")
         if maximum not in (None, target.config.task.maximum) and not exhaustive:
             raise UserError("maximum: a run was tested up to its own; another needs exhaustive")
-        return explain_all_of_run(target, checkpoint, maximum) if exhaustive else explain_run(target, checkpoint)
-    if base is None:
-        raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
+        if exhaustive:
+            return explain_all_of_run(target, checkpoint, maximum)
+        found, epoch = explain_run(target, checkpoint), target.epoch(str(checkpoint))
+        return add_run_bands(found, target, epoch) if bands and has_weights(target, epoch) else found
+    base = require_base(base)
     if isinstance(target, PredictionTable):
         return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=LEAST_PAIRS)
     predict, largest = on_arrays(target), maximum or DEFAULT_MAXIMUM
@@ -56,20 +68,81 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     tables = {}
     for name, purpose, draw in (("natural", Purpose.NATURAL_TEST, natural_pairs),
                                 ("stratified", Purpose.STRATIFIED_TEST, stratified_pairs)):
-        drawn = draw(largest, pairs, block_generator(seed, purpose, 0))
-        tables[name] = PredictionTable.of(drawn[:, 0], drawn[:, 1], predict(drawn[:, 0], drawn[:, 1]))
-    return explain_tables(tables, base=base, maximum=largest, threshold=threshold)
+        a, b = distinct(*draw(largest, pairs, block_generator(seed, purpose, 0)).T)
+        predictions = predict(a, b)
+        tables[name] = PredictionTable.of(a, b, predictions)
+    found = explain_tables(tables, base=base, maximum=largest, threshold=threshold, orders=by_order(a, b, predictions))
+    return add_bands(found, predict, largest, seed) if bands else found
+
+
+def require_base(base: int | None) -> int:
+    if base is None:
+        raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
+    return base
+
+
+def explain_csv(path: Path, base: int, threshold: float = 0.9, *, bands: bool = True) -> Explanation:
+    """Anyone's predictions. A pair that is repeated counts once, with its first answer."""
+    a, b, predictions = read_predictions(path, UNREADABLE)
+    first = np.sort(np.unique(np.stack([a, b], axis=1), axis=0, return_index=True)[1])
+    repeated = len(a) - len(first)
+    a, b, predictions = a[first], b[first], predictions[first]
+    domain = (f"the {len(a):,} pairs of {path.name}{f' ({repeated:,} repeated ones left out)' if repeated else ''}, "
+              f"operands up to {int(max(a.max(), b.max())):,}")
+    found = explain_tables({"pairs": PredictionTable.of(a, b, predictions)}, base=base, maximum=None, threshold=threshold,
+                           least_pairs=LEAST_PAIRS, domain=domain, orders=by_order(a, b, predictions))
+    found = replace(found, mistakes=replace(found.mistakes, by_digits=right_by_digits(a, b, predictions, base)))
+    return replace(found, bands=bands_of_pairs(a, b, predictions, found.model)) if bands else found
+
+
+def by_order(a: Integers, b: Integers, predictions: Integers) -> list[Shares]:
+    """The shares of predictions for a < b and for a > b, of the k with a few pairs in that order."""
+    parts = [PredictionTable.of(a[part], b[part], predictions[part]) for part in (a < b, a > b) if part.any()]
+    return [shares_of(part, LEAST_PAIRS // 3)[0] for part in parts]
+
+
+def add_bands(found: Explanation, predict: Predict, maximum: int, seed: int) -> Explanation:
+    """The same with its bands of size and order; the pairs are a function of the seed."""
+    rng = block_generator(seed, Purpose.CHECKS, 1)
+    return replace(found, bands=judge_bands(predict, found.model, maximum, rng))
+
+
+def add_run_bands(found: Explanation, run: Run, epoch: int) -> Explanation:
+    """The bands of a run's epoch, whose weights must be kept."""
+    return add_bands(found, run.predictor(epoch).predict, run.config.task.maximum, run.config.training.seed)
+
+
+def has_weights(run: Run, epoch: int) -> bool:
+    from gcdformer.runs.checkpoint import checkpoint_steps
+    return epoch * run.config.training.steps_per_epoch in checkpoint_steps(run.path)
 
 
 def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
     """A run's epoch, from its saved tables."""
-    return explain_evaluation(run.config, run.prediction_tables(checkpoint))
+    epoch = run.epoch(str(checkpoint))
+    return explain_evaluation(run.config, run.prediction_tables(epoch), earlier_shares(run.folder, epoch))
 
 
-def explain_evaluation(config: Config, tables: dict[str, PredictionTable]) -> Explanation:
+def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:
     """The tables of one evaluation of a run."""
+    file = config.evaluation.test_file
     return explain_tables(tables, base=config.task.base, maximum=tested_maximum(config),
-                          threshold=config.evaluation.threshold)
+                          threshold=config.evaluation.threshold, earlier=earlier,
+                          domain=None if file is None else f"the pairs of {Path(file).name}")
+
+
+def earlier_shares(folder: RunFolder, epoch: int) -> Earlier:
+    """The predictions of the evaluations before an epoch, read when they are needed; damaged ones are passed over."""
+    def read() -> list[Shares]:
+        found = []
+        for before in range(max(1, epoch - RECENT), epoch):
+            try:
+                found.append(shares_of(folder.read_predictions(before)["stratified"])[0])
+            except DamagedFile:
+                continue
+        return found
+
+    return read
 
 
 def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | None = None,
@@ -108,22 +181,40 @@ def require_few(maximum: int) -> None:
         raise UserError(f"exhaustive: all pairs of 1..{maximum} are too many; give max up to {LARGEST_EXHAUSTIVE}")
 
 
-def explain_all_pairs(predict: Callable[[Integers, Integers], Integers], base: int, maximum: int, threshold: float,
+def all_pairs_count(maximum: int) -> int:
+    """How many pairs `explain_all_pairs` tries."""
+    return maximum * maximum if maximum <= LARGEST_IN_BOTH_ORDERS else maximum * (maximum + 1) // 2
+
+
+def all_pairs(maximum: int) -> Iterator[tuple[Integers, Integers]]:
+    """All pairs of 1..M in chunks; above 5,000 only those with a <= b, since there are 50 million of them up to 10,000."""
+    if maximum <= LARGEST_IN_BOTH_ORDERS:
+        for start in range(0, maximum * maximum, CHUNK):
+            every = np.arange(start, min(start + CHUNK, maximum * maximum), dtype=np.int64)
+            yield every // maximum + 1, every % maximum + 1
+        return
+    rows = CHUNK // maximum
+    for first in range(1, maximum + 1, rows):
+        larger = np.arange(first, min(first + rows, maximum + 1), dtype=np.int64)
+        b = np.repeat(larger, larger)
+        yield np.arange(len(b), dtype=np.int64) - np.repeat(np.cumsum(larger) - larger, larger) + 1, b
+
+
+def explain_all_pairs(predict: Predict, base: int, maximum: int, threshold: float,
                       on_chunk: Done = lambda done: None) -> Explanation:
-    """A certificate by enumeration: every pair of 1..M is tried."""
+    """A certificate by enumeration: every pair of 1..M is tried, and only counted, so that it takes little memory."""
     require_few(maximum)
-    predictions = np.empty(maximum * maximum, dtype=np.int64)
-    every = np.arange(maximum * maximum, dtype=np.int64)
-    a, b = every // maximum + 1, every % maximum + 1
-    for start in range(0, len(every), CHUNK):
-        part = slice(start, start + CHUNK)
-        predictions[part] = predict(a[part], b[part])
-        on_chunk(min(start + CHUNK, len(every)))
-    gcds = np.gcd(a, b)
-    tested = gcds <= 100
-    tables = {"natural": PredictionTable.of(a, b, predictions, gcds),
-              "stratified": PredictionTable.of(a[tested], b[tested], predictions[tested], gcds[tested])}
-    return explain_tables(tables, base=base, maximum=maximum, threshold=threshold, exhaustive=True)
+    table: PredictionTable | None = None
+    done = 0
+    for a, b in all_pairs(maximum):
+        part = PredictionTable.of(a, b, predict(a, b))
+        table = part if table is None else table.joined(part)
+        done += len(a)
+        on_chunk(done)
+    assert table is not None
+    which = "pairs" if maximum <= LARGEST_IN_BOTH_ORDERS else "pairs a <= b"
+    return explain_tables({"natural": table, "stratified": table}, base=base, maximum=maximum, threshold=threshold,
+                          exhaustive=True, domain=f"all {which} of 1..{maximum:,} with a GCD up to {TESTED_GCDS}")
 
 
 def on_arrays(function: Callable[..., Any]) -> Callable[[Integers, Integers], Integers]:

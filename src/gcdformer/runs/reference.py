@@ -1,9 +1,10 @@
-"""Checkpoints of the paper's published code, as a configuration and weights of ours.
+"""Checkpoints of the paper's published code, and of Int2Int where they are the same, as a configuration and weights of ours.
 
-The one place that reads a foreign checkpoint, with torch's weights-only loader: nothing in it is executed. What this package
-does not implement is refused by name. Its words are mapped to our tokens: `V2` in front of a question is our BEGIN on the
-encoder's side, its end token our END, and on the decoder's side BEGIN and END alike; BEGIN is never predicted. Its other
-words (parentheses, special ones, `V1`, `V2`) have no token here: where a model would predict one, the next best is taken.
+The one place that reads a foreign checkpoint, with torch's weights-only loader: nothing in it is executed. Every option that
+changes the mathematics and is not implemented here is refused by name. Its words are mapped to our tokens: `V2` in front of
+a question is our BEGIN on the encoder's side, its end token our END, and on the decoder's side both BEGIN and END; BEGIN is
+never predicted. Its other words (parentheses, special ones, `V1`, `V2`) have no token here: where a model would predict one,
+the next best is taken.
 """
 
 from __future__ import annotations
@@ -30,8 +31,18 @@ REFUSED: dict[str, Callable[[Any], bool]] = {
     "gelu_activation": bool, "norm_attention": bool, "sinusoidal_embeddings": bool,
     "share_inout_emb": lambda value: not value, "n_enc_hidden_layers": lambda value: value != 1,
     "n_dec_hidden_layers": lambda value: value != 1, "operation": lambda value: value != "gcd",
+    **{f"{side}_loops": lambda value: value != 1 for side in ("enc", "dec")},
+    **{f"{side}_loop_idx": lambda value: value != -1 for side in ("enc", "dec")},
+    **{f"{side}_has_pos_emb": lambda value: not value for side in ("enc", "dec")},
+    **{f"{side}_pos_emb": lambda value: value != "abs_learned" for side in ("enc", "dec")},
+    "gated": bool, "enc_gated": bool, "dec_gated": bool, "enc_act": bool, "dec_act": bool, "max_src_len": bool,
+    "architecture": lambda value: value not in ("encoder_decoder", "encoder-decoder"),
 }
-"""Options of the published code with the values that are not implemented here."""
+"""Options of the published code, then of Int2Int, with the values that are not implemented here."""
+MODEL_OPTION = re.compile(r"(?:n_)?(?:enc|dec)_\w+|\w*(?:loop|gate|halt)\w*")
+"""Names of options of a model. One that is neither known nor off is refused, as it may change the mathematics."""
+KNOWN_OPTIONS = {"enc_emb_dim", "dec_emb_dim", "n_enc_layers", "n_dec_layers", "n_enc_heads", "n_dec_heads",
+                 "scalar_gate", "biased_gates", "gate_bias"}
 
 
 @dataclass
@@ -98,14 +109,22 @@ def read_reference(path: Path) -> Reference:
         if not isinstance(top.get(key), dict):
             raise UserError(f"{path}: not a checkpoint of the published code: it has no mapping '{key}'")
     params = top["params"]
-    for name, is_bad in REFUSED.items():
-        if name in params and is_bad(params[name]):
-            raise UserError(f"{path}: {name} = {str(params[name])[:50]} is not implemented here")
+    for name, value in params.items():
+        require_option(str(name), value, path)
     iterations = top.get("n_total_iter", 0)
     if not isinstance(iterations, int) or not 0 <= iterations < 2**40:
         raise UserError(f"{path}: n_total_iter: a number of steps, got {str(iterations)[:50]}")
     encoder, decoder = (side_of(name, top[name], path) for name in ("encoder", "decoder"))
     return Reference(params, max(iterations, 1), encoder, decoder, path)
+
+
+def require_option(name: str, value: Any, path: Path) -> None:
+    """Refuse an option that changes what the model computes and is not implemented here."""
+    is_plain_value = value is None or isinstance(value, bool | int | float | str)
+    if name in REFUSED and (not is_plain_value or REFUSED[name](value)):
+        raise UserError(f"{path}: {name} = {str(value)[:50]} is not implemented here")
+    if name not in REFUSED and name not in KNOWN_OPTIONS and MODEL_OPTION.fullmatch(name) and (not is_plain_value or value):
+        raise UserError(f"{path}: {name[:50]} = {str(value)[:50]} is not known here and may change what a model computes")
 
 
 def side_of(name: str, found: dict[Any, Any], path: Path) -> Side:
@@ -135,7 +154,10 @@ def whole(reference: Reference, name: str, low: int, high: int, default: int | N
 
 
 def family_of(params: Mapping[str, Any]) -> str:
-    return "lstm" if params.get("lstm") else "gru" if params.get("GRU") else "transformer"
+    """`lstm` alone is an LSTM, with `GRU` a GRU; without `lstm` that code builds a transformer, whatever `GRU` says."""
+    if not params.get("lstm"):
+        return "transformer"
+    return "gru" if params.get("GRU") else "lstm"
 
 
 def to_config(reference: Reference, test_size: int) -> Config:
@@ -152,7 +174,7 @@ def to_config(reference: Reference, test_size: int) -> Config:
         encoder_layers=whole(reference, "n_enc_layers", 1, 256), decoder_layers=whole(reference, "n_dec_layers", 1, 256),
         encoder_dim=whole(reference, "enc_emb_dim", 1, 65_536), decoder_dim=whole(reference, "dec_emb_dim", 1, 65_536),
         optimizer="adam", schedule="constant", warmup=0, batch_size=batch, epoch_size=batch * reference.iterations,
-        test_size=test_size, seed=max(0, whole(reference, "env_base_seed", -1, 2**62, 0)), **laws_of(reference))
+        test_size=test_size, seed=max(0, whole(reference, "env_base_seed", -1, 2**62, 0)), **distributions_of(reference))
     rate = re.search(r"\blr=([0-9.]+(?:e-?[0-9]+)?)", str(params.get("optimizer", ""))[:200])
     if rate is not None and 0 < float(rate[1]) <= 10:
         leaves["lr"] = float(rate[1])
@@ -166,20 +188,24 @@ def to_config(reference: Reference, test_size: int) -> Config:
     return Config().derive(**leaves)
 
 
-def laws_of(reference: Reference) -> dict[str, Any]:
-    """The distributions it was trained with. Its flag for k^-1.5 has no effect, so such a model saw natural outcomes."""
+def distributions_of(reference: Reference) -> dict[str, Any]:
+    """The distributions it was trained with, by what its flags really do.
+
+    The flag for k^-1.5 has no effect by itself, and with that for 1/k it gives k^-0.5. Those two kinds come before uniform
+    outcomes, and these before a mixture. Its log-uniform operands are rounded down, ours to the nearest integer.
+    """
     params = reference.params
-    operands = "log-uniform" if params.get("benford") else "uniform"
-    distributions: dict[str, Any] = {"operands": operands, "outcomes": "natural"}
+    found: dict[str, Any] = {"operands": "log-uniform" if params.get("benford") else "uniform", "outcomes": "natural"}
+    inverse, root, flag_32 = (bool(params.get(f"train_{name}_dist")) for name in ("inverse", "sqrt", "32"))
+    if inverse or root:
+        outcomes = "inverse-sqrt" if root or flag_32 else "log-uniform"
+        return found | {"outcomes": outcomes, "max_gcd": whole(reference, "max_inverse", 1, 2**53, 100)}
+    if params.get("train_uniform_gcd"):
+        return found | {"outcomes": "uniform", "max_gcd": whole(reference, "max_uniform", 1, 2**53, 100)}
     share = params.get("mixture", -1)
     if isinstance(share, int | float) and 0 < share <= 1:
-        return distributions | {"outcomes": "mixture", "mixture_share": float(share)}
-    for flag, distribution, largest in (("train_uniform_gcd", "uniform", "max_uniform"),
-                               ("train_inverse_dist", "log-uniform", "max_inverse"),
-                               ("train_sqrt_dist", "inverse-sqrt", "max_inverse")):
-        if params.get(flag):
-            return distributions | {"outcomes": distribution, "max_gcd": whole(reference, largest, 1, 2**53, 100)}
-    return distributions
+        return found | {"outcomes": "mixture", "mixture_share": float(share)}
+    return found
 
 
 def words_of(base: int) -> dict[str, int]:

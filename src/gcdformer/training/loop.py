@@ -22,7 +22,7 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
-from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.explain import earlier_shares, explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line, Scored
 from gcdformer.training.device import Ranks, chosen_threads
@@ -140,7 +140,8 @@ class TrainingLoop:
                 done += len(pairs)
             scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
             before = self.lines[-1]["D"] if self.lines else []
-            scored = score_line(scores, explain_evaluation(self.config, tables), before)
+            found = explain_evaluation(self.config, tables, earlier_shares(self.folder, epoch))
+            scored = score_line(scores, found, before)
             scored["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
         else:
             scored = {"accuracy": predictor.accuracy(sets["test"])}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cache
 from math import cos, pi, sqrt
 from typing import Any
 
@@ -79,30 +78,22 @@ class FlatAdam(torch.optim.AdamW):
             move(slice(middle, None))
 
 
-@cache
-def iteration_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where its products are faster than those of float32."""
-    fast = torch.cpu._is_avx512_bf16_supported() if device.type == "cpu" else device.type == "cuda"
-    return torch.bfloat16 if fast else torch.float32
-
-
-def nearly_orthogonal(matrices_NRC: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+def nearly_orthogonal(matrices_NRC: Tensor) -> Tensor:
     """Matrices with the same directions and singular values near one, by Newton and Schulz's iteration; R <= C."""
     a, b, c = COEFFICIENTS
-    x: Tensor = (matrices_NRC / torch.linalg.matrix_norm(matrices_NRC, keepdim=True).clamp_min(1e-7)).to(dtype)
+    x: Tensor = matrices_NRC / torch.linalg.matrix_norm(matrices_NRC, keepdim=True).clamp_min(1e-7)
     for _ in range(ITERATIONS):
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x.to(matrices_NRC.dtype)
+    return x
 
 
 class Muon(torch.optim.Optimizer):
     """Muon: steps of fixed size along momentum whose matrices are made nearly orthogonal, with decoupled weight decay.
 
-    For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together:
-    torch's own Muon takes them one by one, which costs more than the rest of a small model's step. The iteration is in
-    bfloat16 where the device multiplies it in hardware, as Muon's authors have it, and in float32 elsewhere. A stack of maps
-    (queries, keys and values in one matrix) counts as several.
+    For the maps inside the layers; embeddings, norms and biases stay with Adam. Matrices of one shape are handled together,
+    in float32: torch's own Muon takes them one by one in bfloat16, which costs more than the rest of a small model's step.
+    A stack of maps (queries, keys and values in one matrix) counts as several.
     """
 
     def __init__(self, weights: dict[str, nn.Parameter], lr: float, weight_decay: float,
@@ -142,8 +133,7 @@ class Muon(torch.optim.Optimizer):
             parts = [(of(weight)[start:start + rows], rows > weight.shape[1]) for weight, start, rows in maps]
             return [part.mT if high else part for part, high in parts]
 
-        stacked = torch.stack(views(ahead.__getitem__))
-        directions = nearly_orthogonal(stacked, iteration_dtype(stacked.device))
+        directions = nearly_orthogonal(torch.stack(views(ahead.__getitem__)))
         rate = self.param_groups[0]["lr"] * RMS_OF_ADAM * max(shape)**0.5
         torch._foreach_add_(views(lambda weight: weight), list(directions.unbind()), alpha=-rate)
 

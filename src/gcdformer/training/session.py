@@ -138,11 +138,20 @@ def example_files(config: Config) -> dict[str, str]:
 
 def make_ready(folder: RunFolder, config: Config, checkpoint: Checkpoint | None, files: dict[str, str]) -> list[Line]:
     """Write the configuration and drop what came after the checkpoint; the lines of metrics that stay."""
-    folder.write_config(config, files)
+    folder.write_config(config, files | parent_step(folder, config, checkpoint))
     lines = keep_metrics(folder.metrics_path, checkpoint.state.evaluations if checkpoint else 0)
     drop_checkpoints_after(folder.path, checkpoint.state.step if checkpoint else 0)
     folder.drop_predictions_after(lines[-1]["epoch"] if lines else 0)
     return lines
+
+
+def parent_step(folder: RunFolder, config: Config, checkpoint: Checkpoint | None) -> dict[str, str]:
+    """The step of the parent's checkpoint that the first weights are from, so that `seen` can ask the parent."""
+    if config.training.init_from is None:
+        return {}
+    if checkpoint is None:
+        return {"init_from_step": str(Run(config.training.init_from).checkpoint_step())}
+    return {key: value for key, value in folder.read_config()[1].items() if key == "init_from_step"}
 
 
 def check_folder(folder: RunFolder) -> None:

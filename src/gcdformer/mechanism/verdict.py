@@ -1,0 +1,71 @@
+"""When a prime counts as located, spread or not found, and when a control raises the alarm: the thresholds, with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gcdformer.explanation.statistics import wilson
+from gcdformer.mechanism.result import Best, Prime, Unlearned, Whole
+
+MOVES = 0.8
+"""A place carries p if its swap moves this share of the answers as the rules say, both when it takes p away and when it adds
+it. A learned k is answered right for 90 % of its pairs; a swap rests on two such answers, 0.9 * 0.9."""
+STRONG, GAIN = 0.9, 0.05
+"""Further positions join the best one until both directions are this strong, or none gains this much in the two together."""
+STAYS = 0.9
+"""Share of answers that must stay under neutral swaps there: else the swap itself does damage, whatever the value."""
+CONTROL = 0.05
+"""Share of answers that a control may move: beyond it (the whole 95 % interval) there is an alarm. Without a mechanism an
+answer is right by accident only; one in twenty is far above what fresh weights do, and far below what a place must do."""
+ENOUGH = 0.9
+"""A subspace is enough if its swap does this share of what the whole swap does."""
+LEAST_PAIRS = 20
+"""Pairs below which nothing is said: the 95 % interval of one half would be wider than 0.4."""
+LOCATED, SPREAD, NOT_FOUND = "located", "spread", "not found"
+
+
+def place_verdict(best: Best, whole: Whole) -> str:
+    """Located: one position does both, takes p away and adds it. Spread: only several together do."""
+    if min(best.share, best.adding) >= MOVES:
+        return LOCATED
+    return SPREAD if min(whole.share, whole.adding) >= MOVES else NOT_FOUND
+
+
+def prime_verdict(best: Best, whole: Whole, unchanged: float, control: float) -> tuple[str, str]:
+    """The verdict on a prime, and why."""
+    found = place_verdict(best, whole)
+    if control >= CONTROL:
+        return NOT_FOUND, f"fresh weights move {control:.2f} of the answers too"
+    if found == NOT_FOUND:
+        return found, (f"the best position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs, "
+                       f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}; {MOVES} would do")
+    if unchanged < STAYS:
+        return NOT_FOUND, f"neutral swaps leave only {unchanged:.2f} of the answers as they are"
+    if found == LOCATED:
+        return found, f"one position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs"
+    return found, (f"one position takes it away in {best.share:.2f} but adds it in {best.adding:.2f} of the pairs; "
+                   f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}")
+
+
+def run_verdict(primes: Sequence[Prime], alarms: Sequence[str]) -> str:
+    """The weakest verdict of all primes; an alarm overrides it."""
+    if alarms:
+        return NOT_FOUND
+    verdicts = {prime.verdict for prime in primes}
+    return next((verdict for verdict in (NOT_FOUND, SPREAD, LOCATED) if verdict in verdicts), NOT_FOUND)
+
+
+def raised_alarms(primes: Sequence[Prime], unlearned: Sequence[Unlearned]) -> list[str]:
+    """Every control that passed although it should not."""
+    alarms = [f"fresh weights move {prime.control:.2f} of the answers for {prime.p}" for prime in primes
+              if is_beyond(prime.control, prime.pairs)]
+    alarms += [f"swaps for {one.p}, which is not learned, move {one.share:.2f} of the answers" for one in unlearned
+               if is_beyond(one.share, one.pairs)]
+    fitted = [(prime.p, prime.subspace) for prime in primes if prime.subspace is not None]
+    return alarms + [f"a subspace fitted to permuted answers gives {subspace.permuted:.2f} of them for {p}"
+                     for p, subspace in fitted if is_beyond(subspace.permuted, subspace.permuted_n)]
+
+
+def is_beyond(share: float, n: int) -> bool:
+    """Whether a control's share lies above the threshold, and not by chance."""
+    return n > 0 and wilson(round(share * n), n)[0] >= CONTROL

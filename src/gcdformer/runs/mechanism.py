@@ -1,0 +1,105 @@
+"""The mechanism of a run's model, beside the run: `mechanism.json`, with the checksum of the weights it belongs to.
+
+Reading a saved one needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gcdformer.errors import DamagedFile, UserError
+from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
+from gcdformer.runs.explain import explain_run
+from gcdformer.runs.files import read_sums, replace_file
+from gcdformer.runs.run import Run
+
+NAME = "mechanism.json"
+PAIRS = 100
+"""Pairs for each prime, side and direction."""
+Step = Callable[[int, int], None]
+
+
+def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: int = PAIRS, seed: int = 0,
+              through_training: bool = False, on_step: Step = lambda done, total: None) -> Mechanism:
+    """Which places of a run's network carry each learned prime, found by interchange, with controls.
+
+    With `through_training` also when each place appeared, as far as checkpoints were kept.
+    """
+    run = run if isinstance(run, Run) else Run(run)
+    if not run.problem.task.has_gcd:
+        raise UserError(f"{run.path}: the mechanism is that of task 'gcd', not '{run.config.task.task}'")
+    epoch = run.epoch(str(checkpoint))
+    explanation = explain_run(run, epoch)
+    step = run.checkpoint_step(str(checkpoint))
+    predictor = run.predictor(checkpoint)
+    from gcdformer.mechanism.interchange import one_thread
+    from gcdformer.mechanism.locate import analyse
+    with one_thread():
+        found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
+        history = follow_training(run, found, epoch, pairs, seed, on_step) if through_training else {}
+    return replace(found, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history)
+
+
+def flip_in_run(run: Run, found: Mechanism, p: int, a: int, b: int) -> Example:
+    """Flip divisibility of a by a learned prime inside the network: what the rules predict, and what comes out."""
+    import numpy as np
+
+    from gcdformer.mechanism.analysis import prepare
+    from gcdformer.mechanism.flip import flip
+    prime = next((prime for prime in found.primes if prime.p == p), None)
+    if prime is None:
+        known = ", ".join(str(prime.p) for prime in found.primes)
+        raise UserError(f"{p}: not a prime whose place is known; they are {known}")
+    epoch = found.epoch or run.epoch()
+    analysis = prepare(run.predictor(epoch), explain_run(run, epoch), PAIRS, found.seed)
+    return flip(analysis.exchange, analysis.rules, prime, a, b, np.random.default_rng(found.seed))
+
+
+def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: int, on_step: Step) -> dict[int, list[Moment]]:
+    """The final place of each prime at every checkpoint that was kept, up to an epoch."""
+    from gcdformer.mechanism.analysis import prepare
+    explanation = explain_run(run, epoch)
+    final = prepare(run.predictor(epoch), explanation, pairs, seed)
+    swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in found.primes}
+    known = {int(line["epoch"]): set(line["D"]) for line in run.metrics}
+    epochs = [one for one in epochs_with_weights(run) if one <= epoch and one in known]
+    moments: dict[int, list[Moment]] = {prime.p: [] for prime in found.primes}
+    for number, one in enumerate(epochs):
+        on_step(number, len(epochs))
+        analysis = prepare(run.predictor(one), explanation, pairs, seed)
+        for prime in found.primes:
+            moments[prime.p].append(analysis.moment(prime, swaps[prime.p], one, learned=prime.p in known[one]))
+    return moments
+
+
+def epochs_with_weights(run: Run) -> list[int]:
+    from gcdformer.runs.folder import checkpoint_steps
+    per_epoch = run.config.training.steps_per_epoch
+    return [step // per_epoch for step in checkpoint_steps(run.path) if step % per_epoch == 0]
+
+
+def weights_digest(run: Run, step: int) -> str:
+    from gcdformer.runs.checkpoint import FILES, checkpoint_path
+    return read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
+
+
+def write_mechanism(path: Path, found: Mechanism) -> None:
+    replace_file(path, (json.dumps(found.to_json(), allow_nan=False) + "\n").encode(), shared=True)
+
+
+def saved_mechanism(run: Run, epoch: int | None = None) -> Mechanism | None:
+    """The one beside the run; None if there is none, or if it is of another epoch than this."""
+    path = run.path / NAME
+    try:
+        found = ADAPTER.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise DamagedFile(f"{path}: not a mechanism; `gcdformer mechanism {run.path}` writes it anew "
+                          f"({str(error).splitlines()[0]})") from None
+    return found if epoch in (None, found.epoch) else None
