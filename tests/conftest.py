@@ -111,3 +111,10 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished tiny run; tests must not change it."""
     return train(tiny_config(), tmp_path_factory.mktemp("runs") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def uniform_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished tiny run on uniform outcomes, which a natural prior changes a lot; tests must not change it."""
+    config = tiny_config(outcomes="uniform", max_gcd=20, epoch_size=1600, lr=1e-2, max_epochs=2)
+    return train(config, tmp_path_factory.mktemp("runs") / "uniform")

@@ -36,9 +36,9 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "optimizer": ("muon", {}), "lr": (1e-3, {}),
     "schedule": ("inverse-sqrt", {}), "warmup": (3, {}), "horizon": (50, COSINE),
     "final_lr_share": (0.5, COSINE), "beta1": (0.5, {}), "beta2": (0.5, {}), "epsilon": (0.1, {}),
-    "weight_decay": (0.5, {}), "clip": (0.01, {}), "batch_size": (8, {}), "epoch_size": (160, {}),
+    "weight_decay": (0.5, {}), "clip": (0.01, {}), "average": (0.9, {}), "batch_size": (8, {}), "epoch_size": (160, {}),
     "precision": ("bf16", {}), "seed": (1, {}), "init_from": ("RUN", {}),
-    "test_size": (300, {}), "fresh_tests": (True, {}), "threshold": (0.55, {}),
+    "test_size": (300, {}), "fresh_tests": (True, {}), "threshold": (0.55, {}), "prior": (3, {}),
     "max_epochs": (1, {}), "max_minutes": (1e-9, {}), "stop_at_correct": (1, {"threshold": 0.51}),
     "checkpoint_minutes": (1e-9, {"stop_at_correct": 1, "max_epochs": 1}), "keep_checkpoints": (5, {}),
 }

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gcdformer.config import Config, Leaf, config_leaves, parse_toml
+from gcdformer.config import Config, Leaf, checked_prior, config_leaves, parse_toml
 from gcdformer.errors import UserError
 from gcdformer.presets import PRESETS, preset
 from gcdformer.tasks.registry import require_trusted, trust_task
@@ -204,6 +204,17 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     """Which weights, and how they are decoded."""
     parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
     parser.add_argument("--beam", type=beam_width, default=1, metavar="N", help="beam width (default: 1, greedy)")
+
+
+def add_prior(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--prior", metavar="training|natural|uniform|ALPHA", help="distribution of the GCD under which "
+                        "answers are decided; a number is the exponent of k^-ALPHA (default: the run's own, training unless "
+                        "it was started with another)")
+
+
+def chosen_prior(args: argparse.Namespace, config: Config) -> str:
+    """The prior that was given, or the run's."""
+    return config.evaluation.prior if args.prior is None else checked_prior(args.prior)
 
 
 def beam_width(text: str) -> int:

@@ -36,7 +36,8 @@ GOOD = ["1", "2", "3", "7", "10", "12", "16", "60"]
 SOUND = {"alpha": ["0.5", "-1"], "mixture_share": ["0.5"], "repeat_share": ["0.2"], "lr": ["0.01", "10"], "beta1": ["0.5"],
          "beta2": ["0.5"], "epsilon": ["1e-30"], "weight_decay": ["0.1"], "threshold": ["0.8"], "device": ["cpu", "auto"],
          "final_lr_share": ["0.1"], "checkpoint": ["best", "last", "1", "2"], "epoch": ["1", "2"], "members": ["1,2,3", "7"],
-         "preset": ["fast", "paper"], "task": ["gcd", "addition", "comparison", "division"]}
+         "prior": ["natural", "uniform", "0.5"], "preset": ["fast", "paper"],
+         "task": ["gcd", "addition", "comparison", "division"]}
 # Flags with which a sound but large value means a long wait or a full disk.
 BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", "2"], "count": ["1", "9"],
            "test_size": ["100"], "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"],

@@ -104,6 +104,7 @@ OTHERS: dict[str, dict[str, object]] = {
     "hidden_dim": {"family": "gru", "hidden_dim": 8}, "horizon": {"schedule": "cosine", "horizon": 99},
     "final_lr_share": {"schedule": "cosine", "final_lr_share": 0.5, "horizon": 99}, "beta1": {"beta1": 0.5},
     "beta2": {"beta2": 0.5}, "init_from": {"init_from": "elsewhere"}, "threshold": {"threshold": 0.8},
+    "prior": {"prior": "natural"}, "average": {"average": 0.99},
     "train_file": {"train_file": "a.csv"}, "test_file": {"test_file": "b.csv"},
     "trackers": {"trackers": "tensorboard"}, "weights_file": {"outcomes": "weights", "weights_file": "w.csv"},
     "data_types": {"task": "file", "data_types": "int:int", "train_file": "a.csv", "test_file": "b.csv"},

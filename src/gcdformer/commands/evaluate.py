@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from gcdformer.config import prior_in_words, prior_value
+from gcdformer.data.files import require_place
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
-from gcdformer.evaluation import Scores, score
-from gcdformer.options import add_checkpoint, add_json, add_quiet, print_json, run_path, whole_number
+from gcdformer.display.terminal import show_calibration
+from gcdformer.errors import UserError
+from gcdformer.evaluation import Scores
+from gcdformer.options import (
+    add_checkpoint,
+    add_json,
+    add_prior,
+    add_quiet,
+    chosen_prior,
+    print_json,
+    run_path,
+    whole_number,
+)
 from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.files import writing
 from gcdformer.runs.run import Run
 
 
@@ -22,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="pairs in each test set (default: the run's)")
     parser.add_argument("--test-file", metavar="FILE", help="test on the rows of this file (default: as in training)")
     add_checkpoint(parser)
+    add_prior(parser)
+    parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
+                        "they are right, on up to 10,000 pairs")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw that: .svg or .png")
     parser.add_argument("--threads", type=whole_number, metavar="N", help="CPU threads (default: all cores)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     add_quiet(parser)
@@ -30,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     run = Run(args.run_folder)
-    config = run.config.replace(device=args.device, threads=args.threads)
+    if args.figure is not None:
+        check_figure(args.figure, calibration=args.calibration)
+    config, prior = run.config.replace(device=args.device, threads=args.threads), chosen_prior(args, run.config)
     if args.test_size is not None:
         config = config.replace(test_size=args.test_size)
     if args.test_file is not None:
@@ -41,34 +62,37 @@ def run(args: argparse.Namespace) -> int:
         if args.test_file is None:
             run.require_same_file("test_file", config.evaluation.test_file)
     with progress("loading the model", quiet=args.quiet):
+        from gcdformer.evaluation.evaluate import evaluate
         from gcdformer.training.device import choose_device
-        predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam)
+        predictor = run.predictor(args.checkpoint, device=str(choose_device(config.machine)), beam=args.beam, prior=prior)
         epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
         sets = test_sets(config, run.problem, epoch)
-    with progress("measuring the loss", quiet=args.quiet):
-        loss = predictor.loss(next(iter(sets.values())))
-    if not run.problem.task.has_gcd:
-        with progress("decoding the test set", len(sets["test"]), quiet=args.quiet) as predictor.on_batch:
-            accuracy = predictor.accuracy(sets["test"])
+    with progress("decoding the test sets", sum(map(len, sets.values())), quiet=args.quiet) as advance:
+        found = evaluate(predictor, sets, config.evaluation.threshold, advance, calibrate=args.calibration)
+    if found.calibration is not None and args.figure is not None:
+        from gcdformer.display.figures import save
+        from gcdformer.display.reliability import reliability
+        with writing(args.figure):
+            save(reliability(found.calibration), args.figure)
+    calibration = {"calibration": found.calibration.to_json()} if found.calibration else {}
+    if found.scores is None:
         if args.json:
-            print_json({"accuracy": accuracy, "loss": loss})
+            print_json({"accuracy": found.accuracy, "loss": found.loss, **calibration})
         else:
-            print(f"accuracy {accuracy:.2f} %, loss {loss:.4f}")
+            print(f"accuracy {found.accuracy:.2f} %, loss {found.loss:.4f}")
+            show_calibration(Console(highlight=False), found.calibration)
         return 0
-    tables = {}
-    for name, questions in sets.items():
-        with progress(f"decoding the {name} set", len(questions), quiet=args.quiet) as predictor.on_batch:
-            tables[name] = predictor.table(questions)
-    scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
-    learning = explain_evaluation(config, tables).being_learned
+    learning = explain_evaluation(config, found.tables).being_learned
     if args.json:
-        print_json({**scores.to_json(), "being_learned": learning, "loss": loss})
+        print_json({**found.scores.to_json(), "being_learned": learning, "loss": found.loss, "prior": prior_value(prior),
+                    **calibration})
     else:
-        show(scores, learning, loss)
+        show(found.scores, learning, found.loss, prior)
+        show_calibration(Console(highlight=False), found.calibration)
     return 0
 
 
-def show(scores: Scores, being_learned: list[int], loss: float) -> None:
+def show(scores: Scores, being_learned: list[int], loss: float, prior: str) -> None:
     """The scores as a table of four columns of 25 k."""
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 1), header_style="dim")
@@ -90,3 +114,15 @@ def show(scores: Scores, being_learned: list[int], loss: float) -> None:
     console.print(f"accuracy {scores.accuracy:.2f} % natural, {scores.stratified_accuracy:.2f} % stratified; "
                   f"loss {loss:.4f} a token on natural pairs")
     console.print(f"{len(scores.correct)} correct GCD ({len(scores.modal)} with f(k) = k){learning}")
+    if prior != "training":
+        console.print(f"answers decided under {prior_in_words(prior)}: so are f(k) and the accuracy of each k on the "
+                      "stratified set, whose own distribution is another")
+
+
+def check_figure(path: Path, *, calibration: bool) -> None:
+    """A `UserError` unless there is something to draw and a place for it."""
+    if not calibration:
+        raise UserError("figure: needs --calibration, which it draws")
+    if path.suffix not in (".svg", ".png"):
+        raise UserError(f"figure: a file that ends in .svg or .png, got '{path}'")
+    require_place(path, "figure")

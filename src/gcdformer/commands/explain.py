@@ -9,15 +9,17 @@ from typing import Any
 
 from rich.console import Console
 
-from gcdformer.config import LARGEST_BASE
+from gcdformer.config import LARGEST_BASE, prior_in_words, prior_value
+from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
-from gcdformer.display.terminal import show_checks, show_comparison, show_explanation, show_timeline
+from gcdformer.display.terminal import show_calibration, show_checks, show_comparison, show_explanation, show_timeline
 from gcdformer.errors import UserError
+from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.options import CHECKPOINTS, add_json, add_prior, add_quiet, chosen_prior, parse_integer, print_json, run_path
 from gcdformer.runs.explain import (
     LARGEST_EXHAUSTIVE,
     LARGEST_IN_BOTH_ORDERS,
@@ -26,6 +28,7 @@ from gcdformer.runs.explain import (
     explain_all_of_run,
     explain_csv,
     explain_run,
+    explain_under_prior,
     has_weights,
 )
 from gcdformer.runs.hints import earlier_certificate
@@ -45,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exhaustive", action="store_true", help="try all pairs of 1..M, so that nothing is sampled "
                         f"(M: the run's, or --max; at most {LARGEST_EXHAUSTIVE}; above {LARGEST_IN_BOTH_ORDERS}: a <= b)")
     parser.add_argument("--max", metavar="M", help="largest operand of --exhaustive (default: the run's)")
+    add_prior(parser)
+    parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
+                        "they are right, on up to 10,000 natural pairs")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
     add_json(parser)
@@ -75,29 +81,40 @@ def run(args: argparse.Namespace) -> int:
 def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
     """The first run; the others are compared with it."""
     first, checkpoint = runs[0], args.epoch or args.checkpoint or "last"
+    prior = chosen_prior(args, first.config)
+    other = prior != first.config.evaluation.prior
     with progress("reading the prediction tables", quiet=args.quiet) as advance:
         epoch = first.epoch(checkpoint)
         found = explain_run(first, epoch)
         lines = first.metrics
         earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
-    notes = [earlier] if earlier and not args.exhaustive else []
+    notes = [earlier] if earlier and not args.exhaustive and not other else []
+    if other and not args.exhaustive:
+        with progress("decoding the test sets", quiet=args.quiet) as advance:
+            found = explain_under_prior(first, checkpoint, prior, advance)
+    if other:
+        notes.append(f"answers decided under {prior_in_words(prior)}, afresh: so are f(k) and the share of each k on the "
+                     "stratified set; the timeline is the training's")
     if args.exhaustive:
         found = explain_exhaustively(first, checkpoint, args)
     elif not args.no_bands and has_weights(first, epoch):
         with progress("asking for pairs of other sizes and orders", quiet=args.quiet):
-            found = add_run_bands(found, first, epoch)
+            found = add_run_bands(found, first, epoch, prior)
     elif not args.no_bands:
         notes.append(f"sizes and orders were not judged: the weights of epoch {epoch} are not kept")
     history = timeline(line for line in lines if line["epoch"] <= epoch)
-    checks = run_checks(first, checkpoint, found, quiet=args.quiet) if args.checks else []
+    checks = run_checks(first, checkpoint, found, prior, quiet=args.quiet) if args.checks else []
+    calibration = measure_calibration(first, checkpoint, prior, quiet=args.quiet) if args.calibration else None
     others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
-    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others, notes)
+    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others, notes, prior, calibration)
 
 
 def explain_predictions(args: argparse.Namespace) -> int:
     if args.base is None:
         raise UserError("base: --predictions needs the base in which integers are written")
-    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max"):
+    if args.prior is not None:
+        raise UserError("prior: needs a run, not --predictions: predictions have no probabilities to decide anew from")
+    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max", "calibration"):
         if getattr(args, flag):
             raise UserError(f"{flag}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
@@ -108,14 +125,18 @@ def explain_predictions(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
-         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None,
-         notes: Sequence[str] = ()) -> None:
+         checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, notes: Sequence[str] = (),
+         prior: str | None = None, calibration: Calibration | None = None) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
-        write_explanation(args.html, found, what, history)
+        write_explanation(args.html, found, what, history, calibration)
     if args.json:
         values: dict[str, Any] = found.to_json()
+        if prior is not None:
+            values["prior"] = prior_value(prior)
+        if calibration is not None:
+            values["calibration"] = calibration.to_json()
         if history is not None:
             values["timeline"] = history.to_json()
         if checks:
@@ -126,6 +147,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         return
     console = Console(highlight=False)
     show_explanation(console, found, what, notes)
+    show_calibration(console, calibration)
     if history is not None:
         show_timeline(console, history)
     if checks:
@@ -140,10 +162,20 @@ def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace) ->
     """The checkpoint's model on all pairs; its weights must be kept."""
     maximum = run.config.task.maximum if args.max is None else parse_integer(args.max, "max", 1, run.config.task.maximum)
     with progress(f"trying all pairs of 1..{maximum}", all_pairs_count(maximum), quiet=args.quiet) as advance:
-        return explain_all_of_run(run, checkpoint, maximum, advance)
+        return explain_all_of_run(run, checkpoint, maximum, advance, args.prior)
 
 
-def run_checks(run: Run, checkpoint: str, found: Explanation, *, quiet: bool) -> list[Check]:
+def run_checks(run: Run, checkpoint: str, found: Explanation, prior: str, *, quiet: bool) -> list[Check]:
     rng = block_generator(run.config.training.seed, Purpose.CHECKS, 0)
     with progress("asking the model in other ways", quiet=quiet):
-        return metamorphic_checks(run.predictor(checkpoint).predict, found.model, run.config.task.maximum, rng)
+        predict = run.predictor(checkpoint, prior=prior).predict
+        return metamorphic_checks(predict, found.model, run.config.task.maximum, rng)
+
+
+def measure_calibration(run: Run, checkpoint: str, prior: str, *, quiet: bool) -> Calibration:
+    with progress("asking the model how sure it is", quiet=quiet) as advance:
+        run.require_same_file("test_file", run.config.evaluation.test_file)
+        pairs = test_sets(run.config, run.problem, run.epoch(checkpoint))["natural"]
+        predictor = run.predictor(checkpoint, prior=prior)
+        predictor.on_batch = lambda done: advance(done, len(pairs))
+        return predictor.calibration(pairs)

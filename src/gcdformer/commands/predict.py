@@ -15,7 +15,16 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
-from gcdformer.options import add_checkpoint, add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.options import (
+    add_checkpoint,
+    add_json,
+    add_prior,
+    add_quiet,
+    chosen_prior,
+    parse_integer,
+    print_json,
+    run_path,
+)
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.run import Run
 
@@ -25,17 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
                         "or - to read CSV rows from standard input")
     add_checkpoint(parser)
+    add_prior(parser)
     add_quiet(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     run = Run(args.run_folder)
-    arity = run.problem.task.inputs
+    arity, prior = run.problem.task.inputs, chosen_prior(args, run.config)
     questions = read_csv(arity) if args.integers == ["-"] else read_words(args.integers, arity)
     run.problem.check_questions(questions)
     with progress("loading the model", quiet=args.quiet):
-        predictor = run.predictor(args.checkpoint, beam=args.beam)
+        predictor = run.predictor(args.checkpoint, beam=args.beam, prior=prior)
     with progress("asking the model", len(questions), quiet=args.quiet) as predictor.on_batch:
         tokens = predictor.tokens(questions)
     values, readable = run.problem.decode_answers(tokens)
@@ -44,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         truths = run.problem.answer(questions).tolist()
     inputs, _ = run.problem.encode_questions(questions)
     words = run.problem.vocabulary.words
-    rules = rule_model(run, args.checkpoint)
+    rules = rule_model(run, args.checkpoint) if prior == run.config.evaluation.prior else None
     rows: list[dict[str, Any]] = []
     for index, question in enumerate(questions.tolist()):
         output = [token for token in tokens[index].tolist() if token != END]

@@ -15,6 +15,7 @@ import tomli_w
 from pydantic import ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from gcdformer.config.prior import checked_prior, prior_in_words, prior_value
 from gcdformer.config.sections import (
     DEFAULT_MAX_GCD,
     FILE_DISTRIBUTIONS,
@@ -46,7 +47,8 @@ __all__ = [
     "DEFAULT_MAX_GCD", "FILE_DISTRIBUTIONS", "FILE_TASK", "LARGEST_BASE", "LARGEST_INTEGER", "LEAST_PAIRS",
     "OF_A_DISTRIBUTION", "RENAMED", "SHIFTS", "TESTED_GCDS", "Config", "DataSection", "EvaluationSection", "Family", "Leaf",
     "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution", "Section",
-    "TaskSection", "TrainingSection", "Value", "config_leaves", "parse_toml",
+    "TaskSection", "TrainingSection", "Value", "checked_prior", "config_leaves", "parse_toml", "prior_in_words",
+    "prior_value",
 ]
 BOTH_SIDES = ("dim", "heads", "layers")
 """Words of `derive` that set a leaf of the encoder and one of the decoder."""
@@ -100,9 +102,9 @@ class Config(Section):
         """A copy with leaves changed and what follows from them: `config.derive(outcomes="natural", dim=96)`.
 
         `dim`, `heads` and `layers` set both sides. What no longer has a meaning is dropped unless it is given: the heads
-        and Muon with a recurrent family, the outcome distribution with another task, the parameters of a distribution with
-        another one, all distributions with a train_file, fresh tests with a test_file. Several sets of changes apply one
-        after another; only the whole has to be valid.
+        and Muon with a recurrent family, the outcome distribution and the prior with another task, the parameters of a
+        distribution with another one, all distributions with a train_file, fresh tests with a test_file. Several sets of
+        changes apply one after another; only the whole has to be valid.
         """
         tree = self.model_dump()
         for change in (*changes, leaves):
@@ -115,7 +117,10 @@ class Config(Section):
     def identity(self) -> dict[str, Value]:
         """The leaves that make two runs the same, flat."""
         tree = self.model_dump(exclude={"limits", "machine"})
-        return {name: value for section in tree.values() for name, value in section.items()}
+        leaves = {name: value for section in tree.values() for name, value in section.items()}
+        if leaves["prior"] == "training":
+            leaves["prior"] = None  # as in runs from before there was a choice
+        return leaves
 
 
 def set_leaves(tree: Mapping[str, dict[str, Value]], leaves: Mapping[str, Value]) -> None:
@@ -139,7 +144,7 @@ def with_consequences(changes: Mapping[str, Value], task: str) -> dict[str, Valu
     if leaves.get("family", "transformer") not in WITH_HEADS:
         leaves = {"encoder_heads": 0, "decoder_heads": 0, "positions": None, "optimizer": "adam", **leaves}
     if leaves.get("task", task) != task:
-        leaves = {"outcomes": "natural", "max_gcd": None, **OF_A_DISTRIBUTION, **leaves}
+        leaves = {"outcomes": "natural", "max_gcd": None, "prior": "training", **OF_A_DISTRIBUTION, **leaves}
     if leaves.get("train_file") is not None:
         leaves = {**FILE_DISTRIBUTIONS, **leaves}
     if leaves.get("test_file") is not None:

@@ -6,9 +6,11 @@ fit the task, does the task have outcomes) is checked where they are built.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from gcdformer.config.prior import parse_prior
 
 LARGEST_INTEGER = 2**62
 LARGEST_BASE = 20_000
@@ -202,6 +204,8 @@ class TrainingSection(Section):
     beta2: float = Field(0.999, ge=0, lt=1, description="Adam's decay of the gradient's square")
     epsilon: float = Field(1e-8, gt=0, le=1, description="Adam's epsilon")
     weight_decay: float = Field(0.0, ge=0, le=1, description="decoupled weight decay (AdamW) if above 0")
+    average: float | None = Field(None, gt=0, lt=1, description="decay per step of an exponential average of the weights, "
+                                  "which is then what is evaluated, such as 0.999 (no average if not given)")
     clip: float = Field(5.0, ge=0, description="largest norm of the gradient (0: no clipping)")
     batch_size: int = Field(256, ge=1, le=1_000_000, description="examples in a batch")
     epoch_size: int = Field(300_000, ge=1, le=2**53, description="training examples between two evaluations, "
@@ -236,6 +240,9 @@ class EvaluationSection(Section):
     fresh_tests: bool = Field(False, description="draw new test sets at each epoch, as the paper does")
     threshold: float = Field(0.9, gt=0.5, le=1, description="share of the pairs with GCD k that must be "
                              "predicted k for k to be correct")
+    prior: Annotated[str, BeforeValidator(parse_prior)] = Field(
+        "training", description="distribution of the GCD under which answers are decided: training, natural, uniform, or "
+        "the exponent ALPHA of k^-ALPHA")
 
     @model_validator(mode="after")
     def tests_agree(self) -> Self:

@@ -60,6 +60,9 @@ class Problem:
         if not task.has_gcd and config.data.outcomes != "natural":
             raise UserError(f"outcomes must be 'natural' for task '{task.name}': it has no GCD to choose, "
                             f"got '{config.data.outcomes}'")
+        if not task.has_gcd and config.evaluation.prior != "training":
+            raise UserError(f"prior must be 'training' for task '{task.name}': its answers are no GCD, "
+                            f"got '{config.evaluation.prior}'")
         for side, largest in (("questions", task.largest_input(maximum)), ("answers", task.largest_output(maximum))):
             if largest > LARGEST_INTEGER:
                 raise UserError(f"max: {maximum} is too large for task '{task.name}': its {side} reach "

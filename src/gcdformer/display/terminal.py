@@ -26,6 +26,7 @@ from gcdformer.display.words import (
 )
 from gcdformer.display.words import numbers as listed
 from gcdformer.evaluation import Scores
+from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
@@ -107,6 +108,20 @@ def show_fidelity(console: Console, found: Explanation) -> None:
         console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(found)))
     console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
                                 f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
+
+
+def show_calibration(console: Console, found: Calibration | None) -> None:
+    """The error in a line, and a line for each bin that has answers; nothing if it was not measured."""
+    if found is None:
+        return
+    console.print(f"expected calibration error {found.ece:.4f} over {found.n:,} pairs")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in ("confidence", "pairs", "mean", "right"):
+        table.add_column(title, justify="right")
+    for one in found.bins:
+        if one.n:
+            table.add_row(f"{one.low:.2f} to {one.high:.2f}", f"{one.n:,}", f"{one.confidence:.3f}", f"{one.accuracy:.3f}")
+    console.print(table)
 
 
 def known_text(found: Explanation) -> Text:

@@ -16,9 +16,12 @@ import torch
 
 from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
+from gcdformer.evaluation.calibration import Calibration, Confidences
 from gcdformer.evaluation.operands import operand_arrays
+from gcdformer.evaluation.prior import DecisionPrior
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
+from gcdformer.models.decide import Paths, PlainPaths, generate_best, log_evidence, sequence_log_probs
 from gcdformer.models.packed import PackedRows, can_pack, one_thread_each
 from gcdformer.models.transformer import Transformer
 from gcdformer.numbers.encoding import Integers, Mask
@@ -27,6 +30,12 @@ TOKENS_A_BATCH = 4096
 """Input tokens decoded together: what fits a CPU's caches; an accelerator takes more."""
 TOKENS_ON_ACCELERATOR = 262_144
 LOSS_EXAMPLES = 10_000
+CONFIDENCE_ROWS, CONFIDENCE_TOLERANCE = 512, 0.01
+"""Rows whose confidence is computed together, and its relative error at most (half of it: the middle is taken)."""
+CALIBRATED = 10_000
+"""Questions on which calibration is measured: confidences cost more than answers."""
+SEARCHED = 1024
+"""Rows in a batch of those that the quick way of deciding leaves."""
 WORTH_PACKING = 256
 """Questions from which on it pays to load the compiled decoder."""
 
@@ -39,7 +48,10 @@ class Predictor:
     """A model with its problem, on a device."""
 
     def __init__(self, model: Seq2Seq, problem: Problem, device: torch.device, beam: int = 1, precision: str = "float32",
-                 on_batch: Callable[[int], None] = lambda done: None, threads: int | None = None) -> None:
+                 on_batch: Callable[[int], None] = lambda done: None, threads: int | None = None,
+                 prior: DecisionPrior | None = None) -> None:
+        if prior is not None and beam > 1:
+            raise UserError(f"beam: under a prior every answer is scored as a whole, so that beam is 1, not {beam}")
         self.model = model
         self.problem = problem
         self.device = device
@@ -48,6 +60,9 @@ class Predictor:
         self.on_batch = on_batch
         """Called with the number of questions answered so far; it may raise `Stopped`."""
         self.threads = threads or torch.get_num_threads()
+        self.prior = prior
+        """The prior under which answers are decided, if it is not the training's."""
+        self.tree = prior.tree(problem.base) if prior else None
 
     def tokens(self, questions: Integers) -> Integers:
         """Generated token rows. Questions of like length are decoded together, so that little is padding."""
@@ -80,44 +95,102 @@ class Predictor:
         for rows in batches:
             batch = torch.from_numpy(inputs[rows, :int(lengths[rows].max())]).to(self.device)
             with autocast(self.precision, self.device):
-                yield rows, generate(self.model, batch, longest, self.beam).cpu().numpy()
+                if self.tree is not None:
+                    yield rows, generate_best(self.model, batch, longest, self.tree)
+                else:
+                    yield rows, generate(self.model, batch, longest, self.beam).cpu().numpy()
         self.model.train(was_training)
 
     def generated_by_threads(self, inputs: Integers, lengths: Integers,
                              batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
         """The same by packed rows; a thread has a generator of its own, and answers come in order."""
+        from gcdformer.models.packed.decide import PackedDecider
         from gcdformer.models.packed.generate import PackedGenerator
 
         assert isinstance(self.model, Transformer)
         longest = self.problem.longest_target
-        generators = SimpleQueue[PackedGenerator]()
+        generators = SimpleQueue[PackedGenerator | PackedDecider]()
         for _ in range(self.threads):
-            generators.put(PackedGenerator(self.model))
+            generators.put(PackedDecider(self.model, self.tree) if self.tree else PackedGenerator(self.model))
+        left: list[Integers] = []
 
-        def work(rows: Integers) -> Integers:
+        def work(rows: Integers) -> tuple[Integers, Integers]:
             generator = generators.get()
             packed = PackedRows.of(inputs[rows, :int(lengths[rows].max())], lengths[rows])
-            answers = generator.generate(packed, longest)
+            if quick and isinstance(generator, PackedDecider):
+                answers, proved = generator.choose(packed, longest)
+                left.append(rows[~proved])
+                rows, answers = rows[proved], answers[proved]
+            else:
+                answers = generator.generate(packed, longest)
             generators.put(generator)
-            return answers
+            return rows, answers
 
-        if self.threads == 1 or len(batches) == 1:
-            for rows in batches:
-                yield rows, work(rows)
+        quick = self.tree is not None and self.tree.one_token and longest >= 3
+        yield from self.in_threads(work, batches)
+        rest = np.sort(np.concatenate(left)) if left else np.empty(0, dtype=np.int64)
+        quick = False  # few are left, from many batches: they are searched together
+        yield from self.in_threads(work, [rest[start:start + SEARCHED] for start in range(0, len(rest), SEARCHED)])
+
+    def in_threads(self, work: Callable[[Integers], tuple[Integers, Integers]],
+                   batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:
+        """What comes of each batch, in order."""
+        if self.threads == 1 or len(batches) <= 1:
+            yield from map(work, batches)
             return
         with one_thread_each(self.threads) as pool:
-            waiting = deque[tuple[Integers, Future[Integers]]]()
+            waiting = deque[Future[tuple[Integers, Integers]]]()
             try:
                 for rows in batches:
-                    waiting.append((rows, pool.submit(work, rows)))
+                    waiting.append(pool.submit(work, rows))
                     if len(waiting) > 2 * self.threads:
-                        first, answers = waiting.popleft()
-                        yield first, answers.result()
+                        yield waiting.popleft().result()
                 while waiting:
-                    first, answers = waiting.popleft()
-                    yield first, answers.result()
+                    yield waiting.popleft().result()
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def confidences(self, questions: Integers, tokens: Integers) -> Confidences:
+        """The probability of each generated row (n, longest) under the prior that decided it, among all sequences."""
+        inputs, lengths = self.problem.encode_questions(questions)
+        found = np.zeros(len(questions))
+        read = self.reader()
+        was_training = self.model.training
+        self.model.eval()
+        for start in range(0, len(questions), CONFIDENCE_ROWS):
+            part = slice(start, start + CONFIDENCE_ROWS)
+            with torch.inference_mode(), autocast(self.precision, self.device):
+                paths = read(inputs[part, :int(lengths[part].max())], lengths[part])
+                found[part] = self.log_confidences(paths, tokens[part])
+            self.on_batch(min(start + CONFIDENCE_ROWS, len(questions)))
+        self.model.train(was_training)
+        return np.minimum(np.exp(found), 1.0)
+
+    def reader(self) -> Callable[[Integers, Integers], Paths]:
+        """A function of a batch of inputs and their lengths: the model after reading them."""
+        if not can_pack(self.model, self.device, self.precision):
+            return lambda inputs, lengths: PlainPaths(self.model, torch.from_numpy(inputs).to(self.device))
+        from gcdformer.models.packed.decide import PackedPaths
+        from gcdformer.models.packed.generate import PackedGenerator
+
+        assert isinstance(self.model, Transformer)
+        packed = PackedPaths(self.model, PackedGenerator(self.model))
+        return lambda inputs, lengths: packed.read(PackedRows.of(inputs, lengths), self.problem.longest_target)
+
+    def log_confidences(self, paths: Paths, tokens: Integers) -> Confidences:
+        logs = sequence_log_probs(paths, np.arange(len(tokens)), tokens)
+        if self.tree is None:
+            return logs
+        logs += self.tree.offsets_of(tokens)
+        return logs - log_evidence(paths, self.tree, len(tokens), CONFIDENCE_TOLERANCE)
+
+    def calibration(self, questions: Integers) -> Calibration:
+        """How well the probabilities of the answers to the first questions are calibrated."""
+        asked = questions[:CALIBRATED]
+        rows = self.tokens(asked)
+        values, readable = self.problem.decode_answers(rows)
+        right = readable & (values == self.problem.answer(asked)).all(1)
+        return Calibration.of(self.confidences(asked, rows), right)
 
     def answers(self, questions: Integers) -> tuple[Integers, Mask]:
         """Predicted integers (n, outputs) and which rows are readable."""

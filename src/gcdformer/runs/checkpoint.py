@@ -22,6 +22,8 @@ from gcdformer.runs.folder import checkpoint_path as checkpoint_path
 from gcdformer.runs.folder import checkpoint_steps as checkpoint_steps
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
+AVERAGE = "average"
+"""The kind of the averaged weights among the optimiser's tensors, `kind/parameter`."""
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -46,7 +48,19 @@ class Checkpoint:
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
+    """The optimiser's state, and the averaged weights if the run has them."""
     state: TrainingState
+
+    @property
+    def averages(self) -> dict[str, Tensor]:
+        """The averaged weights by the parameters' names; none if the run has none."""
+        mark = f"{AVERAGE}/"
+        return {key.removeprefix(mark): tensor for key, tensor in self.optimizer.items() if key.startswith(mark)}
+
+    @property
+    def evaluated(self) -> dict[str, Tensor]:
+        """The weights that answer questions: the averaged ones if there are any."""
+        return self.averages or self.model
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:

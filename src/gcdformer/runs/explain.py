@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
+from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config, checked_prior
 from gcdformer.data.predictions import read_predictions
-from gcdformer.data.testsets import natural_pairs, stratified_pairs
+from gcdformer.data.testsets import natural_pairs, stratified_pairs, test_sets
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.evaluation import UNREADABLE, PredictionTable
 from gcdformer.explanation import Explanation, explain_tables
@@ -36,7 +36,7 @@ Done = Callable[[int], None]
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
             maximum: int | None = None, checkpoint: str | int = "last", threshold: float = 0.9, pairs: int = 100_000,
-            seed: int = 0, exhaustive: bool = False, bands: bool = True) -> Explanation:
+            seed: int = 0, exhaustive: bool = False, bands: bool = True, prior: str | float | None = None) -> Explanation:
     """Which rules a model follows, how well, and every exception.
 
     `target` is a run (or its folder), a prediction table or a CSV file of a, b, prediction with its base, or any function
@@ -44,7 +44,8 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
     unreadable. A function is tried on `pairs` natural and as many stratified pairs of 1..maximum (a million by default),
     or on all pairs if `exhaustive`. A run has its own base and threshold, and its own maximum unless it is tried on all
     pairs of fewer integers. With `bands` the model is also asked for pairs of other sizes and orders, if it can be: a table
-    cannot, nor a run whose weights of that epoch are not kept.
+    cannot, nor a run whose weights of that epoch are not kept. Under a `prior` other than its own, a run's model answers its
+    test sets afresh.
     """
     if isinstance(target, str | Path):
         if Path(target).suffix.lower() == ".csv":
@@ -56,9 +57,12 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
         if maximum not in (None, target.config.task.maximum) and not exhaustive:
             raise UserError("maximum: a run was tested up to its own; another needs exhaustive")
         if exhaustive:
-            return explain_all_of_run(target, checkpoint, maximum)
-        found, epoch = explain_run(target, checkpoint), target.epoch(str(checkpoint))
-        return add_run_bands(found, target, epoch) if bands and has_weights(target, epoch) else found
+            return explain_all_of_run(target, checkpoint, maximum, prior=prior)
+        own, epoch = prior is None or checked_prior(prior) == target.config.evaluation.prior, target.epoch(str(checkpoint))
+        found = explain_run(target, checkpoint) if own else explain_under_prior(target, checkpoint, prior)
+        return add_run_bands(found, target, epoch, prior) if bands and has_weights(target, epoch) else found
+    if prior is not None:
+        raise UserError("prior: only a run's model can be asked under another prior: predictions have no probabilities")
     base = require_base(base)
     if isinstance(target, PredictionTable):
         return explain_tables({"pairs": target}, base=base, maximum=None, threshold=threshold, least_pairs=LEAST_PAIRS)
@@ -107,9 +111,9 @@ def add_bands(found: Explanation, predict: Predict, maximum: int, seed: int) -> 
     return replace(found, bands=judge_bands(predict, found.model, maximum, rng))
 
 
-def add_run_bands(found: Explanation, run: Run, epoch: int) -> Explanation:
+def add_run_bands(found: Explanation, run: Run, epoch: int, prior: str | float | None = None) -> Explanation:
     """The bands of a run's epoch, whose weights must be kept."""
-    return add_bands(found, run.predictor(epoch).predict, run.config.task.maximum, run.config.training.seed)
+    return add_bands(found, run.predictor(epoch, prior=prior).predict, run.config.task.maximum, run.config.training.seed)
 
 
 def has_weights(run: Run, epoch: int) -> bool:
@@ -121,6 +125,20 @@ def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
     """A run's epoch, from its saved tables."""
     epoch = run.epoch(str(checkpoint))
     return explain_evaluation(run.config, run.prediction_tables(epoch), earlier_shares(run.folder, epoch))
+
+
+def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
+                        on_batch: Callable[[int, int], None] = lambda done, total: None) -> Explanation:
+    """A checkpoint's model on the run's own test sets, its answers decided under a prior."""
+    from gcdformer.evaluation.evaluate import evaluate
+    run.require_gcd()
+    run.require_same_file("test_file", run.config.evaluation.test_file)
+    epoch = run.epoch(str(checkpoint)) if run.config.evaluation.fresh_tests else 1
+    sets = test_sets(run.config, run.problem, epoch)
+    total = sum(map(len, sets.values()))
+    found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
+                     lambda done: on_batch(done, total))
+    return explain_evaluation(run.config, found.tables)
 
 
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:
@@ -146,7 +164,7 @@ def earlier_shares(folder: RunFolder, epoch: int) -> Earlier:
 
 
 def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | None = None,
-                       on_chunk: Done = lambda done: None) -> Explanation:
+                       on_chunk: Done = lambda done: None, prior: str | float | None = None) -> Explanation:
     """A checkpoint's model on all pairs of 1..maximum, the run's own M if it is not given."""
     run.require_gcd()
     task, largest = run.config.task, run.config.task.maximum if maximum is None else maximum
@@ -154,7 +172,7 @@ def explain_all_of_run(run: Run, checkpoint: str | int = "last", maximum: int | 
         raise UserError(f"max: this run's integers are 1..{task.maximum}, so max is one of them, got {largest}")
     require_few(largest)
     threshold = run.config.evaluation.threshold
-    return explain_all_pairs(run.predictor(checkpoint).predict, task.base, largest, threshold, on_chunk)
+    return explain_all_pairs(run.predictor(checkpoint, prior=prior).predict, task.base, largest, threshold, on_chunk)
 
 
 def certified_epoch(run: Run, before: int | None = None, on_epoch: Done = lambda done: None) -> int | None:

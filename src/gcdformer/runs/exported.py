@@ -23,6 +23,7 @@ from gcdformer.data import Problem
 from gcdformer.display.words import describe_config, describe_task, rule_mark, rule_words
 from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.prior import decision_prior
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation import Explanation
 from gcdformer.models import build_model
@@ -69,7 +70,7 @@ def export_run(run: Run, to: Path, checkpoint: str = "last", *, parquet: bool = 
     step = run.checkpoint_step(checkpoint)
     predictor = run.predictor(checkpoint)
     files = {CONFIG: json.dumps(described(run.config, run.problem, step), indent=1).encode() + b"\n",
-             WEIGHTS: save(load_checkpoint(run.path, step).model, {"format": "pt"}),
+             WEIGHTS: save(load_checkpoint(run.path, step).evaluated, {"format": "pt"}),
              CARD: model_card(run, checkpoint, step, onnx=onnx).encode()}
     if onnx:
         files[GRAPH] = to_onnx(predictor)
@@ -98,10 +99,11 @@ def described(config: Config, problem: Problem, step: int) -> dict[str, object]:
             "vocabulary": [vocabulary.word(token) for token in range(vocabulary.size)]}
 
 
-def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1) -> Predictor:
-    """The model of an exported folder, to be asked in integers: `load_exported(DIR).predict(a, b)`."""
+def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1, prior: str | float | None = None) -> Predictor:
+    """The model of an exported folder, to be asked in integers: `load_exported(DIR).predict(a, b)`. Answers are decided
+    under `prior`, or what the run's `evaluation.prior` says if none is given."""
     folder = Path(path)
-    config = read_config(folder / CONFIG)
+    config, step = read_config(folder / CONFIG)
     problem = Problem.of(config)
     try:
         weights = load((folder / WEIGHTS).read_bytes())
@@ -111,10 +113,13 @@ def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1) -> Pr
     model = build_model(config, problem)
     load_weights(model, weights)
     place = torch.device(device)
-    return Predictor(model.to(place).eval(), problem, place, beam, config.training.precision)
+    chosen = config.evaluation.prior if prior is None else prior
+    return Predictor(model.to(place).eval(), problem, place, beam, config.training.precision,
+                     prior=decision_prior(config, problem, chosen, step))
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> tuple[Config, int]:
+    """The configuration of an exported model, and the step of its weights."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_CONFIG + 1)
@@ -131,7 +136,8 @@ def read_config(path: Path) -> Config:
     except UserError as error:
         raise DamagedFile(f"{path}: {error}") from None
     require_trusted(config.task.task, path)
-    return config
+    step = tree.get("step")
+    return config, step if isinstance(step, int) else 0
 
 
 def write_tables(run: Run, path: Path) -> None:

@@ -154,33 +154,48 @@ class Run:
             raise UserError(f"checkpoint {name}: its weights are not kept; epochs with weights: {stored}")
         return step
 
-    def predictor(self, checkpoint: str | int = "last", *, device: str = "cpu", beam: int = 1) -> Predictor:
-        """The model of a checkpoint, to be asked in integers."""
+    def predictor(self, checkpoint: str | int = "last", *, device: str = "cpu", beam: int = 1,
+                  prior: str | float | None = None, averaged: bool = True) -> Predictor:
+        """The model of a checkpoint, to be asked in integers. Answers are decided under `prior`: training, natural, uniform,
+        the exponent ALPHA of k^-ALPHA, or what the run's `evaluation.prior` says if none is given. Its weights are the
+        averaged ones if the run has them and unless `averaged` is false."""
         import torch
 
         from gcdformer.evaluation.predictor import Predictor
+        from gcdformer.evaluation.prior import decision_prior
         from gcdformer.models import build_model
         from gcdformer.runs.checkpoint import check_weights, checkpoint_path, load_checkpoint, load_weights
         step = self.checkpoint_step(str(checkpoint))
-        problem, weights = self.problem, load_checkpoint(self.path, step).model
+        found = load_checkpoint(self.path, step)
+        problem, weights = self.problem, found.evaluated if averaged else found.model
         check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
         model = build_model(self.config, problem)
         load_weights(model, weights)
         place = torch.device(device)
-        return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision)
+        chosen = self.config.evaluation.prior if prior is None else prior
+        if chosen != "training":
+            self.require_same_file("train_file", self.config.data.train_file)
+            self.require_same_weights(self.config.data.weights_file)
+        return Predictor(model.to(place).eval(), problem, place, beam, self.config.training.precision,
+                         prior=decision_prior(self.config, problem, chosen, step))
 
     @cached_property
-    def _last_predictor(self) -> Predictor:
-        return self.predictor()
+    def _last_predictors(self) -> dict[str | float | None, Predictor]:
+        """Those that `predict` has used, by prior."""
+        return {}
 
     @overload
-    def predict(self, a: int, b: int) -> int: ...
+    def predict(self, a: int, b: int, *, prior: str | float | None = None) -> int: ...
     @overload
-    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers) -> Integers: ...
-    def predict(self, a: Any, b: Any) -> Any:
+    def predict(self, a: Sequence[int] | Integers, b: Sequence[int] | Integers, *,
+                prior: str | float | None = None) -> Integers: ...
+    def predict(self, a: Any, b: Any, *, prior: str | float | None = None) -> Any:
         """Predictions of the last checkpoint: an integer for two integers, an array for two lists or arrays of one length.
-        `UNREADABLE` where the answer is no integer; a `UserError` for operands that are no integers of 1..M."""
-        return self._last_predictor.predict(a, b)
+        `UNREADABLE` where the answer is no integer; a `UserError` for operands that are no integers of 1..M. `prior`: as for
+        `predictor`."""
+        if prior not in self._last_predictors:
+            self._last_predictors[prior] = self.predictor(prior=prior)
+        return self._last_predictors[prior].predict(a, b)
 
 
 def parse_epoch(text: str) -> int:

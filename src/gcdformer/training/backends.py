@@ -59,6 +59,14 @@ class Backend(ABC):
     def gradients(self) -> list[Tensor]:
         """The gradient, to be changed in place."""
 
+    @abstractmethod
+    def blocks(self) -> list[Tensor]:
+        """The weights in their own memory, in as few tensors as there can be."""
+
+    @abstractmethod
+    def named(self, blocks: list[Tensor]) -> dict[str, Tensor]:
+        """The parts of tensors like `blocks` by the parameters' names."""
+
     def update(self, rate: float) -> None:
         """A step of the optimiser."""
         self.optimizers.step(rate)
@@ -141,6 +149,12 @@ class AutogradBackend(Backend):
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.model.parameters() if weight.grad is not None]
 
+    def blocks(self) -> list[Tensor]:
+        return [weight.data for weight in self.model.parameters()]
+
+    def named(self, blocks: list[Tensor]) -> dict[str, Tensor]:
+        return {name: block for (name, _), block in zip(self.model.named_parameters(), blocks, strict=True)}
+
     def optimizer_tensors(self) -> dict[str, Tensor]:
         return self.optimizers.tensors()
 
@@ -202,6 +216,12 @@ class PackedBackend(Backend):
 
     def gradients(self) -> list[Tensor]:
         return [self.total.flat]
+
+    def blocks(self) -> list[Tensor]:
+        return [self.weights.flat]
+
+    def named(self, blocks: list[Tensor]) -> dict[str, Tensor]:
+        return dict(self.weights.views(blocks[0]))
 
     def optimizer_tensors(self) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}

@@ -17,7 +17,7 @@ from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
 from gcdformer.errors import UserError
-from gcdformer.evaluation import score
+from gcdformer.evaluation.evaluate import evaluate
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.models import build_model
 from gcdformer.runs.checkpoint import Checkpoint, TrainingState, check_weights, load_weights, save_checkpoint
@@ -40,22 +40,18 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
     model = build_model(config, problem)
     load_weights(model, weights)
     sets = test_sets(config, problem, 1)
-    done, total, began = 0, sum(map(len, sets.values())), perf_counter()
-    predictor = Predictor(model.eval(), problem, torch.device("cpu"), on_batch=lambda n: on_share((done + n) / total))
+    total, began = sum(map(len, sets.values())), perf_counter()
     with folder.locked():
         folder.write_config(config, {"imported_from": origin})
-        loss = predictor.loss(sets["natural"])
-        tables = {}
-        for name, pairs in sets.items():
-            tables[name] = predictor.table(pairs)
-            done += len(pairs)
+        found = evaluate(Predictor(model.eval(), problem, torch.device("cpu")), sets, config.evaluation.threshold,
+                         lambda done: on_share(done / total))
+        assert found.scores is not None, "only GCD models are imported"
         step = config.training.steps_per_epoch
-        scores = score(tables["natural"], tables["stratified"], config.evaluation.threshold)
-        scored = score_line(scores, explain_evaluation(config, tables), [])
-        scored["predictions_sha256"] = folder.write_predictions(1, tables)
+        scored = score_line(found.scores, explain_evaluation(config, found.tables), [])
+        scored["predictions_sha256"] = folder.write_predictions(1, found.tables)
         seconds = perf_counter() - began
-        line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": loss, "test_loss": loss,
-                **scored, "seconds": seconds, "throughput": None}
+        line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": found.loss,
+                "test_loss": found.loss, **scored, "seconds": seconds, "throughput": None}
         save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, seconds)))
         folder.append_metrics(cast(Line, line))  # no step was taken, so there is no learning rate
     return Run(out)

@@ -26,6 +26,7 @@ from gcdformer.models.packed import PackedBatch
 from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
 from gcdformer.runs.folder import checkpoint_path
 from gcdformer.runs.run import Run
+from gcdformer.training.averages import Averages
 from gcdformer.training.backends import Figure, build_backend
 from gcdformer.training.device import Ranks, cuts
 from gcdformer.training.optimizer import learning_rate
@@ -63,6 +64,8 @@ class Learner:
                             f"got {config.training.batch_size}")
         self.backend = build_backend(model, config, device, self.ranks)
         self.model = self.backend.model
+        average = config.training.average
+        self.averages = None if average is None else Averages(self.backend, average)
         self.stream = Stream.of(config, problem)
         self._steps_encoded = max(1, BLOCK // config.training.batch_size)
         self._encoded: tuple[int, Batch | PackedBatch] | None = None
@@ -84,6 +87,8 @@ class Learner:
             norm = float(norm)
         check_number("norm of the gradient", norm, step)
         self.backend.update(rate)
+        if self.averages is not None:
+            self.averages.update(step)
         self._unread.append((step, loss, norm))
         if isinstance(loss, float) or self._newest is None or len(self._unread) >= AHEAD:
             self.read_losses()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
+from contextlib import nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import final
@@ -17,11 +18,13 @@ import torch
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.data.testsets import test_sets
-from gcdformer.evaluation import PredictionTable, Scores, score
+from gcdformer.evaluation import Scores
+from gcdformer.evaluation.evaluate import evaluate
 from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.evaluation.prior import decision_prior
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
-from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.checkpoint import AVERAGE, Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.explain import earlier_shares, explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line
 from gcdformer.runs.metrics import Line, Scored
@@ -50,7 +53,10 @@ class TrainingLoop:
         self._agreed: signal.Signals | None = None
 
     def restore(self, checkpoint: Checkpoint, lines: list[Line]) -> None:
-        self.learner.backend.load_optimizer(checkpoint.optimizer)
+        state = {key: value for key, value in checkpoint.optimizer.items() if not key.startswith(f"{AVERAGE}/")}
+        self.learner.backend.load_optimizer(state)
+        if self.learner.averages is not None:
+            self.learner.averages.load(checkpoint.averages)
         self.state = replace(checkpoint.state)
         self.lines = lines
 
@@ -117,48 +123,41 @@ class TrainingLoop:
         trained = self.state.seconds - (self.lines[-1]["seconds"] if self.lines else 0.0)
         epoch = self.state.evaluations + 1
         sets = test_sets(self.config, self.problem, epoch)
-        total, done = sum(map(len, sets.values())), 0
+        total = sum(map(len, sets.values()))
 
         def progress(answered: int) -> None:
             self.tick()
-            self.view.show(Evaluating(self.state, (done + answered) / total))
+            self.view.show(Evaluating(self.state, answered / total))
             if self.stop.received is not None:
                 raise Stopped
 
         predictor = Predictor(self.learner.model, self.problem, self.device,
-                              precision=self.config.training.precision, on_batch=progress,
-                              threads=chosen_threads(self.config.machine))
-        test_loss = predictor.loss(next(iter(sets.values())))
-        if not math.isfinite(test_loss):
-            raise Diverged(f"the test loss is {test_loss} at step {self.state.step}")
-        scores = None
-        scored: Scored
-        if self.problem.task.has_gcd:
-            tables: dict[str, PredictionTable] = {}
-            for name, pairs in sets.items():
-                tables[name] = predictor.table(pairs)
-                done += len(pairs)
-            scores = score(tables["natural"], tables["stratified"], self.config.evaluation.threshold)
-            before = self.lines[-1]["D"] if self.lines else []
-            found = explain_evaluation(self.config, tables, earlier_shares(self.folder, epoch))
-            scored = score_line(scores, found, before)
-            scored["predictions_sha256"] = self.folder.write_predictions(epoch, tables)
-        else:
-            scored = {"accuracy": predictor.accuracy(sets["test"])}
+                              precision=self.config.training.precision, threads=chosen_threads(self.config.machine),
+                              prior=decision_prior(self.config, self.problem, self.config.evaluation.prior, self.state.step))
+        averages = self.learner.averages
+        with averages.in_place() if averages else nullcontext():
+            found = evaluate(predictor, sets, self.config.evaluation.threshold, progress)
+        if not math.isfinite(found.loss):
+            raise Diverged(f"the test loss is {found.loss} at step {self.state.step}")
+        scored: Scored = {"accuracy": found.accuracy}
+        if found.scores is not None:
+            explanation = explain_evaluation(self.config, found.tables, earlier_shares(self.folder, epoch))
+            scored = score_line(found.scores, explanation, self.lines[-1]["D"] if self.lines else [])
+            scored["predictions_sha256"] = self.folder.write_predictions(epoch, found.tables)
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
                       "loss": self.state.loss_sum / self.state.loss_count,
-                      "learning_rate": learning_rate(self.config.training, self.state.step - 1), "test_loss": test_loss,
+                      "learning_rate": learning_rate(self.config.training, self.state.step - 1), "test_loss": found.loss,
                       **scored, "seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
         self.folder.append_metrics(line)
         self.lines.append(line)
         self.state.evaluations = epoch
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
-        self.view.show(Evaluated(self.state, line, scores))
-        self.trackers.evaluated(line, scores)
+        self.view.show(Evaluated(self.state, line, found.scores))
+        self.trackers.evaluated(line, found.scores)
         return self.state, line
 
     def save(self) -> None:
@@ -168,6 +167,8 @@ class TrainingLoop:
         self.add_losses(wait=True)
         model = self.learner.model
         tensors = self.learner.backend.optimizer_tensors()
+        if self.learner.averages is not None:
+            tensors |= self.learner.averages.tensors()
         save_checkpoint(self.folder.path, Checkpoint(dict(model.state_dict()), tensors, self.state))
         best = best_line(self.lines)
         certified = [line["step"] for line in self.lines if line.get("certified")]

@@ -22,6 +22,7 @@ from gcdformer.data.stream import BLOCK
 from gcdformer.data.testsets import natural_pairs, test_sets
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor, Stopped
+from gcdformer.evaluation.prior import decision_prior
 from gcdformer.models import flops_per_example
 from gcdformer.numbers.random import Purpose, block_generator
 from gcdformer.training.device import Ranks, choose_device, chosen_threads
@@ -243,7 +244,8 @@ def measure_speed(config: Config, problem: Problem, device: torch.device, second
     usual = times[:max(1, len(times) * 3 // 4)]
     size = min(config.evaluation.test_size, max(100, 40 * config.training.batch_size))
     sets = test_sets(config.replace(test_size=size), problem, 1)
-    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine))
+    predictor = Predictor(learner.model, problem, device, on_batch=check, threads=chosen_threads(config.machine),
+                          prior=decision_prior(config, problem, config.evaluation.prior, 0))
     share = size / config.evaluation.test_size
     if config.evaluation.test_file is not None:
         whole = sum(map(len, sets.values()))

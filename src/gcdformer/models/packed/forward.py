@@ -66,11 +66,15 @@ class Forward:
 
     def decode(self, memory: Buffer) -> Buffer:
         """Tokens the decoder is given to its last residual stream, all positions at once."""
+        names = [f"decoder.{index}" for index in range(self.sizes.decoder_layers)]
+        return self.decode_from({name: self.memory_keys(name, memory) for name in names})
+
+    def decode_from(self, memories: Mapping[str, Keys]) -> Buffer:
+        """The same from the keys and values that each decoder layer has made of the encoder's output."""
         x = self.embed("embed_outputs", GIVEN)
-        for index in range(self.sizes.decoder_layers):
-            layer = f"decoder.{index}"
+        for layer, memory in memories.items():
             state = self.self_attention(layer, x, causal=True)
-            x = self.rest_of_decoder_layer(layer, x, state, self.memory_keys(layer, memory))
+            x = self.rest_of_decoder_layer(layer, x, state, memory)
         return x
 
     def rest_of_decoder_layer(self, layer: str, x: Buffer, state: Buffer, memory: Keys) -> Buffer:

@@ -40,6 +40,8 @@ ADD = 14
 """x, y: x += y"""
 APPEND_TO_CACHE = 15
 """qkv, cache, side: the keys and values of row n are appended to row n of the KV cache"""
+ARGMAX_WITH_GAP = 16
+"""logits, bias, gap: as ARGMAX; gap = the largest logit minus the second largest, of each row"""
 
 INSTRUCTION_LENGTH = 13
 """Integers in an instruction: its code and its operands, padded with 0."""

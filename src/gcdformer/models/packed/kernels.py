@@ -28,6 +28,7 @@ from gcdformer.models.packed.instructions import (
     ADD_NORM,
     APPEND_TO_CACHE,
     ARGMAX,
+    ARGMAX_WITH_GAP,
     ATTENTION,
     ATTENTION_BACKWARD,
     CROSS_ENTROPY,
@@ -279,6 +280,35 @@ def argmax(logits, bias, tokens, lanes):
 
 
 @loop
+def argmax_with_gap(logits, bias, tokens, gaps, lanes):
+    """As `argmax`; gaps = the largest of logits + bias minus the second largest; gaps (T,).
+
+    The second largest is in another lane than the largest, whose maximum is known, or in the same, or behind all lanes.
+    """
+    for i in range(logits.shape[0]):
+        row = logits[i]
+        largest = add_and_find_largest(row, bias, lanes)
+        token = 0
+        for j in range(row.shape[0]):
+            if row[j] == largest:
+                token = j
+                break
+        tokens[i] = token
+        second, in_lanes = F(-3e38), row.shape[0] // LANES * LANES
+        if token < in_lanes:
+            lanes[token % LANES] = F(-3e38)
+            for j in range(token % LANES, in_lanes, LANES):
+                if j != token:
+                    second = max(second, row[j])
+        for lane in range(LANES):
+            second = max(second, lanes[lane])
+        for j in range(in_lanes, row.shape[0]):
+            if j != token:
+                second = max(second, row[j])
+        gaps[i] = largest - second
+
+
+@loop
 def attention(queries, q_stride, keys, k_stride, k_column, v_column, q_starts, k_starts, k_counts, heads, causal,
               probabilities, out, head_dim):
     """out = softmax(q k^T / sqrt(E)) v for every head and sequence; `probabilities` keeps the softmax for the backward pass.
@@ -450,6 +480,8 @@ def interpret(instructions, buffers, tokens, positions, starts, lengths, targets
             loss += cross_entropy(matrix(buffers, a), flat(buffers, b), targets, loss_weight, flat(buffers, c), lanes)
         elif code == ARGMAX:
             argmax(matrix(buffers, a), flat(buffers, b), targets, lanes)
+        elif code == ARGMAX_WITH_GAP:
+            argmax_with_gap(matrix(buffers, a), flat(buffers, b), targets, flat(buffers, c), lanes)
         elif code == ZERO:
             values = matrix(buffers, a)
             values[:, :] = F(0)

@@ -106,6 +106,12 @@ class Program:
                 longest = max(longest, inner + self.rows_of(buffers[out], tokens))
         return longest * PANEL
 
+    def values(self, buffer: Buffer) -> Tensor:
+        """The rows of a buffer that the last run filled, in their own memory."""
+        addresses, _, _, _, counts = self.table
+        start, rows = (int(addresses[buffer.number]) - self.memory.data_ptr()) // 4, int(counts[buffer.rows])
+        return self.memory[start:start + rows * buffer.width].view(rows, buffer.width)
+
     def run(self, section: str, sides: tuple[PackedRows, PackedRows, PackedRows], targets: Integers,
             loss_weight: float = 1.0) -> float:
         """The summed loss, if this section computes one."""
