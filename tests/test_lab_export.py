@@ -131,7 +131,8 @@ def test_weights_that_are_none_are_an_error_in_the_page(tab: Tab, trained: Run, 
 @pytest.mark.parametrize("width", [1400, 390])
 def test_every_view_of_a_single_file_is_legible_and_named(browser: Any, single: Path, scheme: str, width: int) -> None:
     with Tab(browser, width, scheme, motion="reduce") as tab:
-        for view in ("#/runs", "#/run/example?epoch=9&k=24", "#/ask/example?a=160&b=120", "#/compare?runs=example,example-grokking"):
+        for view in ("#/runs", "#/run/example?epoch=9&k=24", "#/ask/example?a=160&b=120",
+                     "#/compare?runs=example,example-grokking"):
             page = tab.open(single.as_uri() + view)
             page.evaluate(TWO_FRAMES)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (view, width)

@@ -1,5 +1,4 @@
-"""`gcdformer lab`: the web page of runs, on this machine only unless `--host` says otherwise; or the page of some runs without
-a server."""
+"""`gcdformer lab`: the web page of runs, on this machine only unless `--host` says so; or that page without a server."""
 
 from __future__ import annotations
 

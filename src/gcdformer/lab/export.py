@@ -15,6 +15,7 @@ from gcdformer.errors import UserError
 from gcdformer.lab.catalogue import Catalogue, Entry
 from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
+from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
 from gcdformer.lab.single_file import single_file
 from gcdformer.lab.summaries import Summaries
@@ -67,7 +68,7 @@ def entries_of(roots: Sequence[Path]) -> list[Entry]:
         if found[0].is_example and not (root / "config.toml").is_file():
             raise UserError(f"export: {root} holds no run; name the folder of one")
         if len(found) > 1:
-            raise UserError(f"export: {root} holds {len(found)} runs; name the folders of some, for instance {found[0].path}")
+            raise UserError(f"export: {root} holds {len(found)} runs; name their folders, for instance {found[0].path}")
         number, name = 1, found[0].name
         while name in entries:
             number, name = number + 1, f"{found[0].name}~{number + 1}"
@@ -93,7 +94,7 @@ def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]
     view = run_view(catalogue, entry)
     if not view["columns"]["epoch"]:
         raise UserError(f"{entry.path}: no epoch has been evaluated yet, so there is nothing to export")
-    can_ask = view["has_gcd"] and view["task"] == ASKED_IN_PAGE
+    can_ask = view["has_gcd"] and view["task"] == ASKED_IN_PAGE and decides_in_page(catalogue.config(entry))
     wanted = {view["best_epoch"], *view["checkpoints"][-1:]} if can_ask else set()
     run: RunDetails = {**view, "checkpoints": [epoch for epoch in view["checkpoints"] if epoch in wanted], "live": False}
     yield f"{folder}/run.json", to_json(run)

@@ -76,7 +76,8 @@ export const modelOf = async (id, epoch) =>
 export const weightsOf = async (id, epoch) =>
   bytes(exported ? `${await folder(id)}/models/${epoch}.safetensors` : `${run(id)}/weights?epoch=${epoch}`);
 export const paper = async () => (await request(exported ? "data/paper.json" : "api/paper")).body;
-export const ask = async (id, a, b, epoch) => (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, epoch })}`)).body;
+export const ask = async (id, a, b, epoch, prior) =>
+  (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, epoch, ...prior })}`)).body;
 
 // A pair on which the model breaks its rules: {a, b}, nulls if none is known. An exported page knows the first few.
 export async function surprise(id, epoch) {

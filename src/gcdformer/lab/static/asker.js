@@ -4,7 +4,7 @@
 import { ask, Epochs, exported, modelOf, weightsOf } from "./api.js";
 import { askedOf } from "./model/asked.js";
 import { loadModel, ModelError } from "./model/model.js";
-import { Reasons } from "./views/reasons.js";
+import { otherPrior, Reasons } from "./views/reasons.js";
 
 const KEPT = 4;
 // Heads, over all layers, of which attention is shown.
@@ -17,32 +17,41 @@ export class Asker {
     this.models = new Map();
   }
 
-  // The operands as texts: beyond 2^53 only the server reads them.
-  async ask(a, b, epoch) {
+  // The prior at the far end of the slider: {name, says, own, offsets}; null if there is none to offer.
+  async prior(epoch) {
+    return (await this.model(epoch)).prior;
+  }
+
+  // The operands as texts: beyond 2^53 only the server reads them. `share` is how far to go from the training's prior to the
+  // one that is offered.
+  async ask(a, b, epoch, share) {
     const model = await this.model(epoch);
-    if (model) {
+    if (model.network) {
       try {
-        return this.asked(model, a, b, epoch);
+        return this.asked(model, Number(a), Number(b), epoch, share);
       } catch (error) {
         if (exported || !(error instanceof ModelError)) throw error;
       }
     }
-    return ask(this.run.id, a, b, epoch);
+    return ask(this.run.id, a, b, epoch, model.prior && { prior: model.prior.name, share });
   }
 
-  asked({ network, reasons }, a, b, epoch) {
-    const asked = askedOf(network, Number(a), Number(b));
+  asked({ network, reasons, prior }, a, b, epoch, share) {
+    const own = decided(network, prior, prior?.own ?? 0, a, b);
+    const asked = !prior || share === prior.own ? own : decided(network, prior, share, a, b);
+    const { truth, prediction } = asked;
     return {
       ...asked,
       run: this.run.id,
       epoch,
-      rule: reasons.rule(asked.truth),
-      reason: reasons.reason(asked.truth, asked.prediction),
+      own: own.prediction,
+      rule: reasons.rule(truth),
+      reason: prediction === own.prediction ? reasons.reason(truth, prediction) : otherPrior(truth, prediction, own.prediction),
       attention: asked.attention && attentionView(asked.attention),
     };
   }
 
-  // The model of an epoch, loaded once; null if the server has to be asked.
+  // The model of an epoch, loaded once: {network, reasons, prior}; without a network the server has to be asked.
   model(epoch) {
     if (!this.models.has(epoch)) {
       const loading = this.load(epoch);
@@ -54,16 +63,25 @@ export class Asker {
   }
 
   async load(epoch) {
-    const view = await modelOf(this.run.id, epoch);
-    if (!exported && !view.in_page) return null;
+    const { in_page: small, config, prior } = await modelOf(this.run.id, epoch);
+    if (!exported && !small) return { network: null, prior };
     const [weights, rules] = await Promise.all([weightsOf(this.run.id, epoch), this.epochs.get(epoch)]);
     try {
-      return { network: loadModel({ weights, config: view.config }), reasons: new Reasons(rules, this.run.threshold) };
+      return { network: loadModel({ weights, config }), reasons: new Reasons(rules, this.run.threshold), prior };
     } catch (error) {
       if (exported || !(error instanceof ModelError)) throw error;
-      return null;
+      return { network: null, prior };
     }
   }
+}
+
+// The answer a share of the way from the training's prior. At the training's own it is greedy, as the run decides without a
+// prior; the best answers are listed there too.
+function decided(network, prior, share, a, b) {
+  if (!prior) return askedOf(network, a, b);
+  const offsets = Float64Array.from(prior.offsets, (offset) => (offset === null ? -Infinity : offset * share));
+  if (share) return askedOf(network, a, b, { prior: offsets });
+  return { ...askedOf(network, a, b), candidates: network.ask(a, b, { prior: offsets }).candidates };
 }
 
 function attentionView(attention) {

@@ -5,6 +5,7 @@ import { Asker } from "../asker.js";
 import { announce, answer, bar, h, hero, section, share, whole } from "../dom.js";
 import { attentionMaps, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
+import { PriorSlider } from "./prior.js";
 import { runTitle } from "./words.js";
 
 export async function askView(place, { id, params }, context, signal) {
@@ -19,6 +20,7 @@ export async function askView(place, { id, params }, context, signal) {
   const page = new AskPage(place, run, signal);
   const epoch = integer(params, "epoch");
   if (run.checkpoints.includes(epoch)) page.weights.value = epoch;
+  page.prior.start(integer(params, "prior"));
   const usual = usualPair(run);
   await page.set(integer(params, "a") ?? usual[0], integer(params, "b") ?? usual[1]);
 }
@@ -44,7 +46,9 @@ class AskPage {
     this.weights = h("select", { id: "weights", onchange: () => this.ask() }, [...run.checkpoints].reverse().map(weights));
     this.problem = h("p", { class: "problem", id: "problem", role: "alert" });
     this.result = h("div", { class: "result", "aria-live": "polite" });
-    place.append(this.opening(), this.form(), this.hint(), this.problem, this.result);
+    this.prior = new PriorSlider(() => this.ask());
+    this.inside = h("div", {});
+    place.append(this.opening(), this.form(), this.hint(), this.problem, this.result, this.prior.element, this.inside);
     window.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
@@ -120,6 +124,8 @@ class AskPage {
   refuse(text) {
     this.say(text);
     this.result.replaceChildren();
+    this.inside.replaceChildren();
+    this.prior.element.hidden = true;
   }
 
   async ask() {
@@ -135,12 +141,14 @@ class AskPage {
     }
     try {
       const began = performance.now();
-      const asked = await this.asker.ask(a, b, Number(this.weights.value));
+      const epoch = Number(this.weights.value);
+      this.prior.offer(await this.asker.prior(epoch));
+      const asked = await this.asker.ask(a, b, epoch, this.prior.share);
       if (turn !== this.turn) return;
       this.say("");
       this.show(asked);
       performance.measure("ask", { start: began });
-      update({ a, b, epoch: Number(this.weights.value) === checkpoints.at(-1) ? null : this.weights.value });
+      update({ a, b, epoch: epoch === checkpoints.at(-1) ? null : epoch, prior: this.prior.parameter });
     } catch (error) {
       if (turn === this.turn) this.refuse(error.message);
     }
@@ -148,10 +156,11 @@ class AskPage {
 
   show(asked) {
     const mood = asked.right ? "right" : asked.prediction === asked.rule ? "ruled" : "odd";
+    const usual = asked.prediction === asked.own;
     const verdict = {
       right: "right",
       ruled: `wrong: it is ${whole(asked.truth)}, but the rules predict this mistake`,
-      odd: `wrong: it is ${whole(asked.truth)}, and not what the rules say`,
+      odd: `wrong: it is ${whole(asked.truth)}${usual ? ", and not what the rules say" : ""}`,
     }[mood];
     const keepOpen = (event) => (this.mapsOpen = event.target.open);
     this.result.replaceChildren(
@@ -159,7 +168,9 @@ class AskPage {
         h("p", { class: "big" },
           h("b", { text: asked.prediction === null ? "no integer" : whole(asked.prediction) }),
           h("span", { class: "tag", text: verdict })),
-        h("p", { class: "reason", text: asked.reason })),
+        h("p", { class: "reason", text: asked.reason })));
+    this.prior.show(asked);
+    this.inside.replaceChildren(
       pipeline(asked),
       asked.attention
         ? h("details", { class: "maps", open: this.mapsOpen, ontoggle: keepOpen }, h("summary", { text: "Attention maps" }), attentionMaps(asked))

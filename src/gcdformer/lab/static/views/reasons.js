@@ -14,6 +14,12 @@ function percent(part) {
   return value - below === 0.5 ? below + (below % 2) : Math.round(value);
 }
 
+// Why an answer differs from the run's own.
+export function otherPrior(k, prediction, own) {
+  const end = prediction === k ? ", and that is the GCD." : `; the true GCD is ${k}.`;
+  return `Under this prior the model gives ${shown(prediction)} instead of ${shown(own)}${end}`;
+}
+
 export class Reasons {
   // `epoch` is what /api/runs/RUN/epochs/E sends; `threshold` is the run's.
   constructor(epoch, threshold) {
