@@ -37,6 +37,7 @@ def lab(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     folder = tmp_path_factory.mktemp("asking")
     shutil.copytree(trained.path, folder / "tiny")
     train(tiny_config(family="gru", heads=0, max_epochs=1, seed=2), folder / "gru")
+    train(tiny_config(max_epochs=2, average=0.99), folder / "averaged")
     with Lab(folder) as lab:
         yield lab
 
@@ -86,7 +87,7 @@ def asked_of_server(tab: Tab) -> list[str]:
     return [url for url in tab.fetched if "/ask?" in url]
 
 
-@pytest.mark.parametrize("run", ["tiny", "gru", "example", "example-grokking"])
+@pytest.mark.parametrize("run", ["tiny", "gru", "averaged", "example", "example-grokking"])
 def test_the_page_shows_what_the_server_would_answer(tab: Tab, lab: Lab, run: str) -> None:
     rng = random.Random(1)
     maximum = lab.get(f"/api/runs/{run}")["maximum"]

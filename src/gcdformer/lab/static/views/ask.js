@@ -194,12 +194,14 @@ function pipeline(asked) {
     h("div", { class: "operand" }, h("small", { text: `${name} = ${whole(value)}` }), h("div", { class: "tokens" }, tokens));
   const step = ({ chosen, likely }, row) => {
     const [on, off] = [() => light(row), () => light(null)];
-    const label = `step ${row + 1}: ${chosen}, ${share(likely[0].p)}`;
+    const own = likely.find(({ word }) => word === chosen);
+    const label = `step ${row + 1}: ${chosen}${own ? `, ${share(own.p)}` : ""}`;
     const bars = likely.filter(({ p }, index) => index < 5 && (index < 2 || p > 0.001));
     return h("div", { class: "step", tabindex: "0", onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off, "aria-label": label },
       h("span", { class: `token out${chosen === "+" || chosen === "<end>" ? " sign" : ""}`, text: shown(chosen) }),
-      h("div", { class: "bars" }, bars.map(({ word, p }, index) => bar(shown(word), p, index === 0 ? "chosen" : "other"))));
+      h("div", { class: "bars" }, bars.map(({ word, p }) => bar(shown(word), p, word === chosen ? "chosen" : "other"))));
   };
+  const greedy = asked.steps.every(({ chosen, likely }) => likely[0].word === chosen);
   return h("div", { class: "pipeline" },
     section("plain", "What it sees",
       h("p", { text: `The operands as digits in base ${asked.base}, each after its sign.` }),
@@ -207,7 +209,8 @@ function pipeline(asked) {
         operand("a", asked.a, chips.slice(0, second)),
         operand("b", asked.b, chips.slice(second)))),
     section("plain", "What it writes",
-      h("p", {}, "One token at a time, each the likeliest of ", h("b", { text: whole(asked.base + 5) }), " tokens.",
+      h("p", {}, greedy ? "One token at a time, each the likeliest of " : "The answer as a whole was chosen. Its tokens, and how likely the model finds each of ",
+        h("b", { text: whole(asked.base + 5) }), greedy ? " tokens." : ".",
         asked.value_of ? ` The digits mean ${asked.value_of} = ${whole(asked.prediction)}.` : "",
         attention ? " Point at a step to see which digits it reads." : ""),
       h("div", { class: "steps" }, asked.steps.map(step))));

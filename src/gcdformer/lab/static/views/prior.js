@@ -14,14 +14,13 @@ export class PriorSlider {
     this.ends = h("div", { class: "ends", "aria-hidden": "true" });
     this.value = h("output", { for: "prior" });
     this.says = h("p", {});
+    this.control = h("div", {}, h("label", { for: "prior" }, "decided under ", this.value), this.slider, this.ends);
     this.bars = h("div", { class: "bars" });
     this.element = h("section", { class: "prior", hidden: true },
       h("div", {},
         h("h2", { text: "Which answer it chooses" }),
         this.says,
-        h("label", { for: "prior" }, "decided under ", this.value),
-        this.slider,
-        this.ends),
+        this.control),
       h("div", { role: "group", "aria-label": "The likeliest answers" }, this.bars));
   }
 
@@ -62,7 +61,10 @@ export class PriorSlider {
     this.value.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);
     const often = name === "natural" ? "as often as among random pairs, where 1 comes up in 61 of 100" : `under ${says}`;
-    this.says.textContent = `The model learned how likely each GCD is when it comes up as often as in training. The slider asks the same weights what they would answer if each came up ${often}.${own ? " That is how this run is evaluated." : ""}`;
+    this.control.hidden = isFlat(this.offered.offsets);
+    this.says.textContent = this.control.hidden
+      ? `In training each GCD came up ${often}, so there is no other prior to ask it under.`
+      : `The model learned how likely each GCD is when it comes up as often as in training. The slider asks the same weights what they would answer if each came up ${often}.${own ? " That is how this run is evaluated." : ""}`;
   }
 
   show({ candidates, prediction, truth }) {
@@ -70,4 +72,10 @@ export class PriorSlider {
     const kind = (value) => (value !== prediction ? "other" : value === truth ? "right" : "chosen");
     this.bars.replaceChildren(...(candidates ?? []).slice(0, SHOWN).map(({ answer: value, p }) => bar(answer(value), p, kind(value))));
   }
+}
+
+// Whether the two priors are the same.
+function isFlat(offsets) {
+  const finite = offsets.filter((offset) => offset !== null);
+  return Math.max(...finite) - Math.min(...finite) < 1e-6;
 }
