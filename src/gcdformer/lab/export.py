@@ -12,12 +12,13 @@ from pathlib import Path
 
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
+from gcdformer.lab.bundle import bundle
 from gcdformer.lab.catalogue import Catalogue, Entry
 from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
-from gcdformer.lab.single_file import single_file
+from gcdformer.lab.single_file import PRELOAD, single_file
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.lab.weights import full_file, half_file
@@ -29,6 +30,8 @@ POLICY = ("default-src 'self'; img-src 'self' data:; style-src 'self'; object-sr
           "form-action 'none'")
 ASKED_IN_PAGE = "gcd"
 """The task whose models the page can run."""
+BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "route.js", "figures", "model", "views")
+"""What an exported page has in its index file and its one script."""
 File = tuple[str, bytes]
 """A path and what is there."""
 
@@ -38,16 +41,22 @@ def export_runs(roots: Sequence[Path], target: Path) -> Path:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"export: {target} is there already and not an empty folder")
     files = list(data_files(entries_of(roots)))
-    shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns("index.html"))
+    shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns(*BUNDLED))
     shutil.copy(COLOURS, target / "static")
-    page = (STATIC / "index.html").read_text(encoding="utf-8").replace('data-source="server"', 'data-source="files"')
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-    (target / "index.html").write_text(page.replace("<head>\n", f"<head>\n{meta}"), encoding="utf-8")
+    (target / "static" / "app.js").write_text(bundle(STATIC, "app.js"), encoding="utf-8")
+    (target / "index.html").write_text(page_of_files(), encoding="utf-8")
     for name, data in files:
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return target / "index.html"
+
+
+def page_of_files() -> str:
+    """The index file of a page whose script is one file, so that it is there after one request."""
+    page = PRELOAD.sub("", (STATIC / "index.html").read_text(encoding="utf-8"))
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    return page.replace("<head>\n", f"<head>\n{meta}").replace('data-source="server"', 'data-source="files"')
 
 
 def export_single_file(roots: Sequence[Path], target: Path) -> Path:

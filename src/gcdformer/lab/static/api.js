@@ -53,9 +53,9 @@ export const about = async () => (await request(exported ? "data/about.json" : "
 export const runs = () => request(exported ? "data/runs.json" : "api/runs");
 
 // Where an exported page has what belongs to a run: by its place in the list, since a name may not be fit for a path.
-let order = null;
+const order = exported ? runs().then(({ body }) => body.runs.map((listed) => listed.id)) : null;
+order?.catch(() => null);
 async function folder(id) {
-  order ??= runs().then(({ body }) => body.runs.map((listed) => listed.id));
   const place = (await order).indexOf(id);
   if (place < 0) throw new Refused(`run: there is none called '${id}' in this page`, 404, false);
   return `data/runs/${place}`;

@@ -63,9 +63,12 @@ export class Asker {
   }
 
   async load(epoch) {
+    const fetchRest = () => Promise.all([weightsOf(this.run.id, epoch), this.epochs.get(epoch)]);
+    const early = exported ? fetchRest() : null;
+    early?.catch(() => null);
     const { in_page: small, config, prior } = await modelOf(this.run.id, epoch);
     if (!exported && !small) return { network: null, prior };
-    const [weights, rules] = await Promise.all([weightsOf(this.run.id, epoch), this.epochs.get(epoch)]);
+    const [weights, rules] = await (early ?? fetchRest());
     try {
       return { network: loadModel({ weights, config }), reasons: new Reasons(rules, this.run.threshold), prior };
     } catch (error) {
