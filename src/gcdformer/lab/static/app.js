@@ -3,6 +3,7 @@
 import { about, exported, firstRuns, forgetFirstRuns } from "./api.js";
 import { h, hero } from "./dom.js";
 import { link, read } from "./route.js";
+import { showOnly } from "./share.js";
 import { askView } from "./views/ask.js";
 import { compareView } from "./views/compare.js";
 import { paperView } from "./views/paper.js";
@@ -40,6 +41,7 @@ async function show() {
   } finally {
     clearTimeout(note);
     if (!mine.signal.aborted) {
+      showOnly(place, route.params.get("only"));
       main.replaceChildren(place);
       document.body.dataset.ready = route.view || "runs";
       const heading = place.querySelector("h1");

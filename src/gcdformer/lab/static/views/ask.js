@@ -5,6 +5,7 @@ import { Asker } from "../asker.js";
 import { announce, answer, bar, h, hero, section, share, whole } from "../dom.js";
 import { attentionMaps, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
+import { shareButtons } from "../share.js";
 import { PriorSlider } from "./prior.js";
 import { runTitle } from "./words.js";
 
@@ -48,7 +49,8 @@ class AskPage {
     this.result = h("div", { class: "result", "aria-live": "polite" });
     this.prior = new PriorSlider(() => this.ask());
     this.inside = h("div", {});
-    place.append(this.opening(), this.form(), this.hint(), this.problem, this.result, this.prior.element, this.inside);
+    const figure = h("div", { "data-figure": "ask" }, this.form(), this.hint(), this.problem, this.result, this.prior.element);
+    place.append(this.opening(), figure, shareButtons("ask", `Ask ${run.name}`, 640), this.inside);
     window.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
@@ -209,8 +211,10 @@ function pipeline(asked) {
         operand("a", asked.a, chips.slice(0, second)),
         operand("b", asked.b, chips.slice(second)))),
     section("plain", "What it writes",
-      h("p", {}, greedy ? "One token at a time, each the likeliest of " : "The answer as a whole was chosen. Its tokens, and how likely the model finds each of ",
-        h("b", { text: whole(asked.base + 5) }), greedy ? " tokens." : ".",
+      h("p", {},
+        greedy
+          ? ["One token at a time, each the likeliest of ", h("b", { text: whole(asked.base + 5) }), " tokens."]
+          : "The answer was chosen as a whole. These are its tokens, and how likely the model finds each.",
         asked.value_of ? ` The digits mean ${asked.value_of} = ${whole(asked.prediction)}.` : "",
         attention ? " Point at a step to see which digits it reads." : ""),
       h("div", { class: "steps" }, asked.steps.map(step))));

@@ -16,12 +16,13 @@ export class PriorSlider {
     this.says = h("p", {});
     this.control = h("div", {}, h("label", { for: "prior" }, "decided under ", this.value), this.slider, this.ends);
     this.bars = h("div", { class: "bars" });
+    this.note = h("p", { class: "hint" });
     this.element = h("section", { class: "prior", hidden: true },
       h("div", {},
         h("h2", { text: "Which answer it chooses" }),
         this.says,
         this.control),
-      h("div", { role: "group", "aria-label": "The likeliest answers" }, this.bars));
+      h("div", { role: "group", "aria-label": "The likeliest answers" }, this.bars, this.note));
   }
 
   // Begin at this percentage of the way, if any is given.
@@ -69,6 +70,11 @@ export class PriorSlider {
 
   show({ candidates, prediction, truth }) {
     this.element.hidden = !this.offered || !candidates;
+    const best = candidates?.[0]?.answer;
+    this.note.textContent =
+      this.share === 0 && best !== prediction
+        ? `Token by token it comes to ${answer(prediction)}, although ${answer(best)} is likelier as a whole.`
+        : "";
     const kind = (value) => (value !== prediction ? "other" : value === truth ? "right" : "chosen");
     this.bars.replaceChildren(...(candidates ?? []).slice(0, SHOWN).map(({ answer: value, p }) => bar(answer(value), p, kind(value))));
   }

@@ -8,6 +8,7 @@ import { Heat } from "../figures/heat.js";
 import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, joinIds, link, update } from "../route.js";
+import { shareButtons } from "../share.js";
 import { Player } from "./player.js";
 import {
   certificate, classesTable, counterexamples, describe, detail, facts, knownFormula, lede, otherLede, rulesList, runTitle,
@@ -91,13 +92,13 @@ class RunPage {
           h("h2", { text: "It learns in steps" }),
           h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
           h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
-        h("figure", {}, this.curves.element)),
+        h("figure", {}, h("div", { "data-figure": "curves" }, this.curves.element), shareButtons("curves", `Learning curves of ${run.name}`, 640))),
       h("section", { class: "pair three" },
         h("div", { class: "answers" },
           h("h2", { text: "What it predicts" }),
           h("p", { text: "One cell for each GCD k from 1 to 100, with f(k), the usual prediction for pairs whose GCD is k. The line below shows how sure it is: full if every pair gets that prediction." }),
-          this.grid.element,
-          gridLegend()),
+          h("div", { "data-figure": "grid" }, this.grid.element, gridLegend()),
+          shareButtons("grid", `What ${run.name} predicts`, 720)),
         parts.detail,
         h("div", { class: "knows" },
           h("h2", { text: "What it knows" }),
