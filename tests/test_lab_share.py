@@ -65,7 +65,7 @@ def test_what_is_copied_shows_the_figure_in_a_frame(tab: Tab, tmp_path: Path) ->
         code = page.evaluate("navigator.clipboard.readText()")
         source = re.search(r'src="([^"]+)"', code)
         assert source and html.unescape(source[1]) == page.url + "&only=ask"
-        (tmp_path / "article.html").write_text(f"<!doctype html><link rel="icon" href="data:,"><body data-ready>{code}")
+        (tmp_path / "article.html").write_text(f"<!doctype html><link rel=icon href=data:,><body data-ready>{code}")
         frame = tab.open(url + "article.html").frame_locator("iframe")
         frame.locator(".verdict").wait_for()
         assert not frame.locator("header.top").is_visible()
