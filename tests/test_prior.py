@@ -187,8 +187,10 @@ def test_training_reports_under_its_prior(uniform_run: Run, tmp_path: Path) -> N
     run = train(uniform_run.config.replace(prior="natural"), tmp_path / "natural")
     assert run.metrics[-1]["test_loss"] == uniform_run.metrics[-1]["test_loss"]
     assert run.metrics[-1]["accuracy"] > uniform_run.metrics[-1]["accuracy"] + 20
-    assert explain(run).to_json() == explain(uniform_run, prior="natural").to_json()
-    assert explain(run, prior="training").to_json() == explain(uniform_run).to_json()
+    same = ("D", "form", "f", "fidelity", "accuracy", "bands")  # what is being learned is judged by earlier epochs too
+    for one, other in ((explain(run), explain(uniform_run, prior="natural")),
+                       (explain(run, prior="training"), explain(uniform_run))):
+        assert {key: one.to_json()[key] for key in same} == {key: other.to_json()[key] for key in same}
     with pytest.raises(UserError, match=r"another configuration: prior \(natural there"):
         train(uniform_run.config, tmp_path / "natural")
 
