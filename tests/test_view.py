@@ -52,11 +52,12 @@ def in_terminal(*words: object, columns: int = 100) -> tuple[int, str]:
 def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
     code, drawn = in_terminal("train", "--out", tmp_path / "run", "--base", 10, "--max", 1000, "--dim", 16, "--heads", 2,
                               "--batch-size", 16, "--epoch-size", 640, "--test-size", 1000, "--max-epochs", 4, "--lr", 0.01,
-                              "--threads", 1, "--schedule", "constant", "--operands", "uniform")
+                              "--threads", 1, "--schedule", "constant", "--operands", "uniform", "--prior", "natural",
+                              "--average", 0.9)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
     assert code == 0 and "Traceback" not in text
-    for word in ("gcd in base 10", "examples/s", "correct GCD", "f(k), k = 1 …", "max_epochs 4 reached", "81 …",
-                 "one prediction f(k)", "report  "):
+    for word in ("gcd in base 10", "answers decided under the natural prior by averaged weights", "examples/s",
+                 "correct GCD", "f(k), k = 1 …", "max_epochs 4 reached", "81 …", "one prediction f(k)", "report  "):
         assert word in text, word
     assert "\x1b[1;32m" in drawn  # a correct GCD in green
     lines = text.replace("\r", "\n").partition("gcd in base 10")[2].split("\n")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Literal
 
-from gcdformer.config import TESTED_GCDS, Config
+from gcdformer.config import TESTED_GCDS, Config, prior_in_words
 from gcdformer.explanation.bands import Band
 from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
@@ -155,6 +155,13 @@ def headline(config: Config) -> str:
     """The same for a narrow place."""
     return (f"{describe_task(config)}: {examples_in_words(config)}; {short_model(config)}, "
             f"seed {config.training.seed}")
+
+
+def describe_answers(config: Config) -> str:
+    """How what a run reports was answered, if not simply by its weights: under another prior, by averaged weights."""
+    ways = [] if config.evaluation.prior == "training" else [f"decided under {prior_in_words(config.evaluation.prior)}"]
+    ways += [] if config.training.average is None else ["by averaged weights"]
+    return f"answers {' '.join(ways)}" if ways else ""
 
 
 def describe_model(config: Config) -> str:

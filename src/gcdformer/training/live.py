@@ -17,7 +17,7 @@ from rich.text import Text
 
 from gcdformer.config import Config
 from gcdformer.display.terminal import prediction_grid
-from gcdformer.display.words import clock, headline
+from gcdformer.display.words import clock, describe_answers, headline
 from gcdformer.errors import one_line
 from gcdformer.evaluation import Scores
 from gcdformer.runs.metrics import Line
@@ -161,6 +161,8 @@ class LiveView(View):
             ("accuracy", f"{last['accuracy']:.2f} %" if last else "…"),
             *([("correct GCD", str(last["n_correct"]))] if last and "n_correct" in last else [])]))
         parts: list[RenderableType] = [bar, facts]
+        if answers := describe_answers(self.config):
+            parts.append(Text(answers, style="dim"))
         if self.scores:
             parts += [Text(), prediction_grid(self.scores, self.page.console.width - 4)]
         parts += [Text(event, style="dim", no_wrap=True, overflow="ellipsis") for event in self.events]

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Self, final
 
 from gcdformer.config import Config
 from gcdformer.data.reading import Progress
-from gcdformer.display.words import clock, headline
+from gcdformer.display.words import clock, describe_answers, headline
 from gcdformer.evaluation import Scores
 from gcdformer.runs.metrics import Line
 from gcdformer.training.events import Announcer
@@ -199,7 +199,8 @@ class PlainView(View):
             self.announcer.follow(line)
         where = f", resumed at step {event.state.step}" if event.state.step else ""
         self.say(f"started {datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}{job_text()}")
-        self.say(f"{headline(event.config)}; {event.parameters:,} parameters{where}")
+        answers = describe_answers(event.config)
+        self.say(f"{headline(event.config)}; {event.parameters:,} parameters{'; ' if answers else ''}{answers}{where}")
 
     def end_epoch(self, event: Evaluated) -> None:
         line = event.line
