@@ -10,6 +10,7 @@ from pathlib import Path
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
 from gcdformer.lab.catalogue import Catalogue
+from gcdformer.lab.places import more_files
 from gcdformer.lab.schema import About, RunDetails
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
@@ -43,6 +44,8 @@ def export_run(root: Path, target: Path) -> Path:
     if run["has_gcd"]:
         for epoch in run["columns"]["epoch"]:
             write(target / "data" / "epochs" / f"{epoch}.json", epoch_view(catalogue, entry, epoch))
+        for name, value in more_files(entry, run["checkpoints"]):
+            write(target / "data" / name, value)
     return target / "index.html"
 
 

@@ -35,13 +35,16 @@ export const about = async () => (await request(fromFiles ? "data/about.json" : 
 export const runs = () => request(fromFiles ? "data/runs.json" : "api/runs");
 
 // The list as the page found it when it was opened: asked for at once, used once; not at all if the link leads elsewhere.
-let opened = /^#\/(run|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
+let opened = /^#\/(run|mechanism|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
 opened?.catch(() => null);
 export const firstRuns = () => opened ?? runs();
 export const forgetFirstRuns = () => {
   opened = null;
 };
 export const oneRun = (id) => request(fromFiles ? "data/run.json" : run(id));
+export const bands = async (id, epoch) =>
+  (await request(fromFiles ? `data/bands/${epoch}.json` : `${run(id)}/bands?epoch=${epoch}`)).body;
+export const mechanism = async (id) => (await request(fromFiles ? "data/mechanism.json" : `${run(id)}/mechanism`)).body;
 export const paper = async () => (await request("api/paper")).body;
 export const ask = async (id, a, b, epoch, options) =>
   (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, ...(epoch ? { epoch } : {}) })}`, options)).body;

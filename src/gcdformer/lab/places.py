@@ -1,0 +1,72 @@
+"""The mechanism of a run's model as the page shows it: `mechanism.json` beside the run, if it belongs to weights that are
+kept.
+
+Only read: `gcdformer mechanism RUN` makes it. No torch.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict
+
+from gcdformer.display.mechanism import sentences
+from gcdformer.lab.bands import bands_view
+from gcdformer.lab.catalogue import Entry, reading
+from gcdformer.lab.schema import doc
+from gcdformer.mechanism.result import Mechanism
+from gcdformer.runs.explain import has_weights
+from gcdformer.runs.mechanism import saved_mechanism, weights_digest
+from gcdformer.runs.run import Run
+
+
+class MechanismView(TypedDict):
+    """Where in the network each learned prime is carried, as far as it is known."""
+
+    run: str
+    command: Annotated[str, doc("makes it, or makes it anew")]
+    missing: Annotated[str | None, doc("why there is none to show")]
+    sentences: Annotated[list[str], doc("what was found, in words")]
+    found: Mechanism | None
+
+
+class SentMechanism(TypedDict):
+    """The same as it is sent."""
+
+    run: str
+    command: str
+    missing: str | None
+    sentences: list[str]
+    found: dict[str, Any] | None
+
+
+def mechanism_view(entry: Entry) -> SentMechanism:
+    """The saved mechanism with its sentences; or why there is none."""
+    with reading(entry.path):
+        found, missing = checked_mechanism(entry)
+        return {"run": entry.id, "command": shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"]),
+                "missing": missing, "sentences": [] if found is None else sentences(found),
+                "found": None if found is None else found.to_json()}
+
+
+def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """What an exported page has of a run beside its views: the bands of these epochs with weights, the mechanism."""
+    for epoch in checkpoints:
+        yield f"bands/{epoch}.json", bands_view(entry, epoch)
+    yield "mechanism.json", mechanism_view(entry)
+
+
+def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:
+    """The saved mechanism if it is that of weights that are kept, else why not."""
+    run = Run(entry.path)
+    found = saved_mechanism(run)
+    if found is None:
+        return None, "Nobody has looked yet."
+    if found.epoch is None or not has_weights(run, found.epoch):
+        return None, f"The one that was made is of epoch {found.epoch}, whose weights are not kept."
+    step = found.epoch * run.config.training.steps_per_epoch
+    if weights_digest(run, step) != found.weights_sha256:
+        return None, f"The one that was made is of other weights than those of epoch {found.epoch}."
+    return found, None
