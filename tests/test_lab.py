@@ -240,6 +240,7 @@ ANSWERS = {
     "/api/runs/example/surprise": ask.Surprise,
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,
     "/api/runs/example-grokking/mechanism": places.MechanismView,
+    "/api/runs/example-grokking/flip?p=3&a=1398&b=2604": places.Flipped,
     "/api/paper": paper_types.Paper,
 }
 

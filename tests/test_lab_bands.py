@@ -146,3 +146,31 @@ def test_a_run_without_a_mechanism_names_the_command(tab: Tab, lab: Lab) -> None
     page = tab.open(lab.url + "#/mechanism/tiny")
     assert "Nobody has looked yet" in page.locator(".missing").inner_text()
     assert page.locator(".command").inner_text() == "gcdformer mechanism runs/tiny"
+
+
+def test_a_flip_says_what_the_rules_predict_and_what_came_out(lab: Lab) -> None:
+    """Both directions, and at every place of a prime that is spread."""
+    removed, added = (lab.get(f"/api/runs/grok/flip?p=3&a={a}&b=2604") for a in (1398, 1400))
+    assert (removed["before"], removed["expected"]) == (6, 2) and (added["before"], added["expected"]) == (4, 12)
+    assert [one["answer"] for one in (removed, added)] == [2, 12]
+    assert removed["swapped"] % 3 and added["swapped"] % 3 == 0
+    assert removed["places"] == ["second-to-last digit of a", "last digit of a"]
+    for target, words in (("grok/flip?p=5&a=10&b=20", "they are 2, 3"), ("grok/flip?p=2&a=5&b=7", "does not divide 7"),
+                          ("tiny/flip?p=2&a=10&b=20", "not known where p is carried"),
+                          ("grok/flip?p=2&a=5&b=70000", "65535")):
+        assert words in lab.get(f"/api/runs/{target}", 400)["error"], target
+
+
+@needs_browser
+def test_flip_divisibility_of_the_question(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/ask/grok?a=1398&b=2604")
+    flip = page.locator(".flip")
+    flip.get_by_role("button", name="Flip divisibility by 3 of a").click()
+    sync_api.expect(flip.locator(".flip-result")).to_contain_text("The rules say 2 instead of 6, and 2 came out.")
+    page.locator("#b").fill("2605")
+    sync_api.expect(flip.locator(".flip-result")).to_be_empty()
+    flip.get_by_role("button", name="Flip divisibility by 3 of a").click()
+    sync_api.expect(flip.locator(".flip-result")).to_contain_text("the rules do not look at it")
+    tab.problems[:] = [problem for problem in tab.problems if "status of 400" not in problem]
+    page = tab.open(lab.url + "#/ask/tiny")
+    assert page.locator(".flip").get_by_role("link").get_attribute("href") == "#/mechanism/tiny"

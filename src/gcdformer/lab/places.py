@@ -1,7 +1,7 @@
 """The mechanism of a run's model as the page shows it: `mechanism.json` beside the run, if it belongs to weights that are
 kept.
 
-Only read: `gcdformer mechanism RUN` makes it. No torch.
+Only read, without torch: `gcdformer mechanism RUN` makes it. `flip_view` uses it on one question, with torch.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict
 
 from gcdformer.display.mechanism import sentences
+from gcdformer.errors import UserError
 from gcdformer.lab.bands import bands_view
 from gcdformer.lab.catalogue import Entry, reading
 from gcdformer.lab.schema import doc
 from gcdformer.mechanism.result import Mechanism
 from gcdformer.runs.explain import has_weights
-from gcdformer.runs.mechanism import saved_mechanism, weights_digest
+from gcdformer.runs.mechanism import flip_in_run, saved_mechanism, weights_digest
 from gcdformer.runs.run import Run
 
 
@@ -30,6 +31,21 @@ class MechanismView(TypedDict):
     missing: Annotated[str | None, doc("why there is none to show")]
     sentences: Annotated[list[str], doc("what was found, in words")]
     found: Mechanism | None
+
+
+class Flipped(TypedDict):
+    """One question whose divisibility by p was flipped inside the network."""
+
+    epoch: int
+    p: int
+    a: int
+    b: int
+    swapped: Annotated[int, doc("the operand whose values were put in")]
+    site: str
+    places: Annotated[list[str], doc("the positions at which they were put in")]
+    before: Annotated[int, doc("what the rules say for (a, b)")]
+    expected: Annotated[int, doc("what the rules say for the swapped pair")]
+    answer: Annotated[int | None, doc("what came out")]
 
 
 class SentMechanism(TypedDict):
@@ -49,6 +65,19 @@ def mechanism_view(entry: Entry) -> SentMechanism:
         return {"run": entry.id, "command": shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"]),
                 "missing": missing, "sentences": [] if found is None else sentences(found),
                 "found": None if found is None else found.to_json()}
+
+
+def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
+    """Divisibility of a by p flipped inside the network: what the rules predict, and what comes out. Needs torch."""
+    with reading(entry.path):
+        found, missing = checked_mechanism(entry)
+        if found is None or found.epoch is None:
+            raise UserError(f"flip: it is not known where p is carried. {missing}")
+        flipped = flip_in_run(Run(entry.path), found, p, a, b)
+        whole = next(prime.whole for prime in found.primes if prime.p == p)
+        return {"epoch": found.epoch, "p": p, "a": a, "b": b, "swapped": flipped.swapped, "site": whole.site,
+                "places": [found.positions[position] for position in sorted(whole.positions)],
+                "before": flipped.before, "expected": flipped.expected, "answer": flipped.answer}
 
 
 def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -35,7 +35,7 @@ from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.paper_types import Paper
-from gcdformer.lab.places import MechanismView, mechanism_view
+from gcdformer.lab.places import Flipped, MechanismView, flip_view, mechanism_view
 from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs, RunView
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
@@ -129,6 +129,11 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
              summary="Which places of the network carry each learned prime, as `gcdformer mechanism` found")
     def mechanism(request: Request, run: RunId) -> Response:
         return tagged(request, mechanism_view(catalogue.find(run)))
+
+    @app.get("/api/runs/{run}/flip", response_model=Flipped,
+             summary="Flip divisibility of a by a learned prime inside the network: what the rules predict, what comes out")
+    def flip(run: RunId, p: Operand, a: Operand, b: Operand) -> Flipped:
+        return flip_view(catalogue.find(run), p, a, b)
 
     @app.get("/api/runs/{run}/ask", response_model=Asked,
              summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")

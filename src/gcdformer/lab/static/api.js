@@ -45,6 +45,7 @@ export const oneRun = (id) => request(fromFiles ? "data/run.json" : run(id));
 export const bands = async (id, epoch) =>
   (await request(fromFiles ? `data/bands/${epoch}.json` : `${run(id)}/bands?epoch=${epoch}`)).body;
 export const mechanism = async (id) => (await request(fromFiles ? "data/mechanism.json" : `${run(id)}/mechanism`)).body;
+export const flip = async (id, p, a, b) => (await request(`${run(id)}/flip?${new URLSearchParams({ p, a, b })}`)).body;
 export const paper = async () => (await request("api/paper")).body;
 export const ask = async (id, a, b, epoch, options) =>
   (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, ...(epoch ? { epoch } : {}) })}`, options)).body;

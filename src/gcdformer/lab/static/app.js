@@ -3,7 +3,7 @@
 import { about, firstRuns, forgetFirstRuns, fromFiles } from "./api.js";
 import { h, hero } from "./dom.js";
 import { link, read } from "./route.js";
-import { askView } from "./views/ask.js";
+import { askAndFlipView } from "./views/flip.js";
 import { compareView } from "./views/compare.js";
 import { mechanismView } from "./views/mechanism.js";
 import { paperView } from "./views/paper.js";
@@ -11,7 +11,7 @@ import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
 import { trainView } from "./views/train.js";
 
-const VIEWS = { "": runsView, runs: runsView, run: runView, mechanism: mechanismView, ask: askView, compare: compareView, train: trainView, paper: paperView };
+const VIEWS = { "": runsView, runs: runsView, run: runView, mechanism: mechanismView, ask: askAndFlipView, compare: compareView, train: trainView, paper: paperView };
 // Shown instead of the last view if the next one takes longer than a blink.
 const WAITING = { paper: "Setting the measured runs beside the paper …" };
 const BLINK = 200;
