@@ -139,6 +139,26 @@ def test_a_mechanism_and_its_swaps(tab: Tab, lab: Lab) -> None:
     page.get_by_label("also places that move nothing").check()
     assert page.locator(".places tbody tr").count() > before
     assert "fresh weights move 0 %" in page.locator(".findings").inner_text()
+    assert page.get_by_role("heading", name="Through training").count() == 0, "one checkpoint only"
+
+
+@needs_browser
+def test_a_mechanism_without_clocks_and_one_through_training(tab: Tab, tmp_path: Path) -> None:
+    shutil.copytree(GROKKING, tmp_path / "grok")
+    found = json.loads((GROKKING / "mechanism.json").read_text())
+    for prime in found["primes"]:
+        prime |= {"clock": None, "subspace": None, "rank": None}
+    moment = {"epoch": 26, "learned": True, "adding": 0.99, "residues": 0.5, "chance": 0.01}
+    before = moment | {"epoch": 20, "learned": False}
+    found["through_training"] = {"2": [before, moment], "3": [before, moment]}
+    found |= {"alarms": ["fresh weights move the answer"], "verdict": "not found"}
+    (tmp_path / "grok" / "mechanism.json").write_text(json.dumps(found))
+    with Lab(tmp_path) as lab:
+        page = tab.open(lab.url + "#/mechanism/grok")
+        assert page.locator(".clock").count() == 0 and page.locator(".findings .no").count() == 1
+        history = page.get_by_role("region", name="Primes through training")
+        assert [row.inner_text() for row in history.locator("tbody td").all()][:2] == ["99.0\u00a0%, 50\u00a0%",
+                                                                                      "99.0\u00a0%, 50\u00a0%, in D"]
 
 
 @needs_browser

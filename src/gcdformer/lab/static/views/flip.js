@@ -37,7 +37,7 @@ function flipSection(place, id, found) {
   // Another question, whether typed or drawn: what came out before was not for it.
   place.addEventListener("input", forget);
   place.addEventListener("click", (event) => event.target.closest(".choices button") && forget());
-  return section("flip plain", "Change its mind",
+  return section("flip plain", "Flip a divisor",
     h("p", {}, `Put in, where the model of epoch ${found.epoch} carries a prime, the value of an operand that differs from a in divisibility by it. It is known `, page, "."),
     h("p", { class: "actions" }, found.primes.map(button)),
     result);

@@ -24,9 +24,9 @@ export async function mechanismView(place, { id }) {
       h("p", {}, h("span", { class: `badge ${VERDICTS[found.verdict] ?? ""}`, text: found.verdict }), ` epoch ${found.epoch}, base ${found.base}`)),
     section("plain", "What was found", h("ul", { class: "rules findings" }, sentences.map(finding))));
   if (!found.primes.length) return;
-  place.append(placesSection(found), clocksSection(found), section("plain overlaps", "Do the primes share space?",
+  place.append(placesSection(found), ...clocksSection(found), section("plain overlaps", "Do the primes share space?",
     h("p", { text: "How much the subspaces of two primes overlap. 1: the smaller one lies within the other; 0: they are orthogonal; –: they are at different sites." }),
-    overlapMatrix(found)), controlsSection(found),
+    overlapMatrix(found)), controlsSection(found), ...trainingSection(found),
   section("plain", "How to repeat it", command(words)));
 }
 
@@ -64,6 +64,7 @@ function swaps(found, prime, site, position) {
     h("h3", { text: `${primeName(prime)} at the ${placeName(found, site, position)}` }),
     h("p", {}, h("code", { text: site }), `: removes ${p} in ${said(at("interchange"))}, adds it in ${said(at("adding"))}.`),
     h("p", { text: `The best place of ${p} is the ${best.name}: ${share(best.share)} (95 %: ${share(best.low)} to ${share(best.high)}, ${best.n} pairs). Verdict: ${prime.verdict}; ${prime.why}.` }),
+    prime.powers.length ? h("p", { text: `Its powers: ${prime.powers.map(({ q, verdict }) => `${q} ${verdict}`).join(", ")}.` }) : "",
     h("h3", { text: `${rows.length} swaps at the best place` }),
     table(`Swaps of ${p}`, ["a", "b", "value from", "before", "rules say", "came out"], rows),
   ];
@@ -71,7 +72,7 @@ function swaps(found, prime, site, position) {
 
 function clocksSection(found) {
   const shown = found.primes.filter((prime) => prime.clock);
-  if (!shown.length) return null;
+  if (!shown.length) return [];
   const figure = (prime) => {
     const { clock, p } = prime;
     const legend = p <= MOST_RESIDUES
@@ -82,9 +83,20 @@ function clocksSection(found) {
         ` Residues explain ${share(clock.share)} of the variance (chance ${share(clock.chance)}), multiple or not ${share(clock.flag)}, frequency ${clock.frequency}/${p} ${share(clock.frequency_share)}.`,
         h("span", { class: "legend" }, legend)));
   };
-  return h("section", {}, h("h2", { text: "The clock of each prime" }),
+  return [h("section", {}, h("h2", { text: "The clock of each prime" }),
     h("p", { class: "measure", text: `Each dot is a digit in base ${found.base}, in the plane of the prime's subspace, coloured by its residue. Multiples have a ring. A model that has to add residues keeps them apart; one that reads divisibility off one digit needs a flag only.` }),
-    h("div", { class: "clocks" }, shown.map(figure)));
+    h("div", { class: "clocks" }, shown.map(figure)))];
+}
+
+// When the place of each prime appeared, beside when the prime entered D; only if several checkpoints were looked at.
+function trainingSection({ through_training: history }) {
+  const primes = Object.keys(history);
+  if (!primes.length) return [];
+  const moment = ({ learned, adding, residues }) => `${share(adding)}, ${share(residues)}${learned ? ", in D" : ""}`;
+  const rows = history[primes[0]].map(({ epoch }, index) => [epoch, ...primes.map((p) => moment(history[p][index]))]);
+  return [section("wide-table", "Through training",
+    h("p", { class: "measure", text: "How often all digits of a, exchanged at the final site of the prime, add it, and how much of the variance at its final place the residues of the digits explain." }),
+    table("Primes through training", ["epoch", ...primes], rows, { lined: true }))];
 }
 
 function controlsSection(found) {
@@ -92,7 +104,7 @@ function controlsSection(found) {
     share(prime.control), prime.subspace ? share(prime.subspace.permuted) : "–", prime.verdict]);
   const unlearned = found.unlearned.map(({ p, pairs, share: part }) => `${p}: ${share(part)} of ${pairs} pairs`);
   return section("wide-table", "Controls",
-    h("p", { class: "measure", text: found.alarms.length ? `Alarm: ${found.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm. None does here: neutral swaps leave the answer as it is, the same network with fresh weights follows no swap, nor do subspaces that were fitted to permuted answers." }),
+    h("p", { class: "measure", text: found.alarms.length ? `Alarm: ${found.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm; none does here. Neutral swaps have to leave the answer as it is. The same network with fresh weights, and subspaces that were fitted to permuted answers, must not follow a swap." }),
     table("Controls", ["p", "removes", "adds", "best set adds", "neutral: stays", "fresh weights", "permuted", "verdict"], rows, { lined: true }),
     unlearned.length ? h("p", { class: "measure", text: `Primes that are not learned, at the same places: ${unlearned.join(", ")}.` }) : null);
 }
