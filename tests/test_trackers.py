@@ -213,6 +213,25 @@ def test_by_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert len(Run(out).metrics) == 3 and [event.step for event in board(out).Scalars("loss")] == [1, 2]
 
 
+LEFT_ALONE = """
+import atexit, os, threading
+from gcdformer import cli
+from gcdformer.training.trackers import THREAD_NAME
+
+def run(arguments=None):
+    threading.Thread(target=threading.Event().wait, name=f"{THREAD_NAME}stuck", daemon=True).start()
+    return 75
+
+cli.main = run
+atexit.register(os.abort)  # what a library may do at Python's end while a thread is within it
+cli.run_process()
+"""
+
+
+def test_a_tracker_that_is_left_alone_does_not_abort_the_end() -> None:
+    assert subprocess.run([sys.executable, "-c", LEFT_ALONE], check=False).returncode == 75
+
+
 def test_a_signal_still_saves(tmp_path: Path) -> None:
     """With both trackers at work a SIGTERM is answered with 75; when the run is resumed, no epoch is in them twice."""
     words = ["train", "--out", str(tmp_path / "run"), *SMALL, "--max-epochs", "100000", "--trackers", "tensorboard,wandb"]

@@ -1,5 +1,5 @@
 """`python -m gcdformer` is `gcdformer`."""
 
-from gcdformer.cli import main
+from gcdformer.cli import run_process
 
-raise SystemExit(main())
+run_process()

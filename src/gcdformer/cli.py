@@ -138,5 +138,16 @@ def flush_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def run_process() -> NoReturn:
+    """`main` as a process of its own. A tracker that was left alone, because it did not finish in time, may be within a
+    library's native code, which aborts at Python's usual end: then the process ends without it, with its own code."""
+    code = main()
+    trackers = sys.modules.get("gcdformer.training.trackers")  # loaded by a verb that trains
+    if trackers is not None and trackers.some_left_alone():
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run_process()

@@ -27,7 +27,7 @@ SMALL: dict[str, list[object]] = {
     "bench": ["--seconds", 0.01, "--dim", 16, "--heads", 2, "--threads", 1, "--base", 10], "sample": ["--count", 9],
     "predict": [], "explain": [], "report": [], "theory": [], "encode": [], "seen": [], "runs": [], "sweep": ["--dry-run"],
     "reproduce": ["--ledger", "a ledger", "--show"], "lab": ["--export", "a page"], "completion": [], "export": [],
-    "import-reference": ["--test-size", 100],
+    "import-reference": ["--test-size", 100], "mechanism": ["--pairs", 20],
 }
 HUGE = "99999999999999999999999999"
 NONSENSE = ["-1", "0", "nan", "inf", "-inf", "1e400", "x", "", " ", "1_000", "\u0663", "0x10", "1.5", "--", "-", "1e-9",
@@ -42,8 +42,8 @@ SOUND = {"alpha": ["0.5", "-1"], "mixture_share": ["0.5"], "repeat_share": ["0.2
 BOUNDED = {"max_minutes": ["0.001"], "max_epochs": ["1", "2"], "threads": ["1", "2"], "count": ["1", "9"],
            "test_size": ["100"], "seconds": ["0.01"], "epoch_size": ["1", "40", HUGE], "beam": ["1", "3"],
            "batch_size": ["1", "16"], "checkpoint_minutes": ["1e-9", "9"], "layers": ["1", "2"], "encoder_layers": ["2"],
-           "decoder_layers": ["2"]}
-SLOW = {"bench": 4, "report": 6, "reproduce": 15, "export": 10, "import-reference": 10}
+           "decoder_layers": ["2"], "pairs": ["20", "40"]}
+SLOW = {"bench": 4, "report": 6, "reproduce": 15, "export": 10, "import-reference": 10, "mechanism": 6}
 """Cases of the verbs that take seconds; the others have 29 each, 300 together."""
 ODD_PATHS = ["", "\x00", "x" * 300, "/proc/x", "nowhere", "a file", "."]
 ODD_TASKS = ["x.py:Y", ":", ".py:", "\x00.py:X", "..py:X", "lcm"]

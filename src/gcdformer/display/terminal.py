@@ -173,14 +173,18 @@ def prediction_grid(scores: Scores, width: int) -> Table:
 def show_bands(console: Console, found: Explanation) -> None:
     """How much the rules tell in each band of size and order, as a bar and in figures."""
     console.print(Text("\nby size and order, over all k that fit", style="bold"))
-    table = Table(box=None, padding=(0, 1), header_style="dim")
-    for title in ("", "pairs with", "the rules tell", "fidelity", "right", "pairs", "k"):
-        table.add_column(title, justify="left" if title in ("", "pairs with", "the rules tell") else "right", no_wrap=True)
-    for band in found.bands:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for title in ("", "pairs with", "", "fidelity", "right", "pairs", "k"):
+        table.add_column(title, justify="left" if title in ("", "pairs with") else "right", no_wrap=True)
+    figures = [(band.name, band_share(band), f"{band.accuracy:.1f} %", f"{band.fidelity.n:,}", str(band.gcds))
+               for band in found.bands]
+    others = sum(max(map(len, column)) + 1 for column in zip(("", "", "right", "pairs", "k"), *figures, strict=True)) + 2
+    length = max(4, min(BAR, console.width - others - 1))
+    for band, (name, *shares) in zip(found.bands, figures, strict=True):
         sign, style = SIGNS[band_mark(band)]
-        full = int(BAR * band.fidelity.value)
-        table.add_row(Text(sign, style=style), band.name, Text("█" * full + "·" * (BAR - full), style=style.split()[-1]),
-                      Text(band_share(band)), f"{band.accuracy:.1f} %", f"{band.fidelity.n:,}", str(band.gcds))
+        full = int(length * band.fidelity.value)
+        bar = Text("█" * full + "·" * (length - full), style=style.split()[-1])
+        table.add_row(Text(sign, style=style), name, bar, *map(Text, shares))
     console.print(table)
 
 

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
+from threading import enumerate as running_threads
 from time import monotonic
 from typing import Any, final
 
@@ -32,6 +33,7 @@ from gcdformer.training.view import View
 
 PATIENCE, HURRY = 30.0, 5.0
 """Seconds a run waits at its end for its trackers to finish: usually, and when a signal stopped it."""
+THREAD_NAME = "gcdformer-tracker-"
 SCALARS = ("loss", "test_loss", "accuracy", "stratified_accuracy", "n_correct", "n_modal", "learning_rate", "throughput",
            "examples", "seconds")
 
@@ -145,6 +147,11 @@ def check_trackers(config: Config) -> None:
             raise MissingExtra(package, "track")
 
 
+def some_left_alone() -> bool:
+    """Whether the thread of a tracker is still at work."""
+    return any(thread.name.startswith(THREAD_NAME) for thread in running_threads())
+
+
 class Notes:
     """What a tracker got so far: the last epoch, and the name it knows the run by."""
 
@@ -166,7 +173,7 @@ class Copier:
     def __init__(self, name: str, config: Config, folder: RunFolder, view: View) -> None:
         self.name, self.config, self.folder, self.view = name, config, folder, view
         self._queue: SimpleQueue[tuple[Line, Scores | None] | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name=f"gcdformer-{name}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"{THREAD_NAME}{name}", daemon=True)
         self._said, self._lock = False, Lock()
         self._thread.start()
 
