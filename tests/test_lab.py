@@ -259,6 +259,9 @@ def test_every_endpoint_has_a_schema_for_answers_and_refusals(lab: Lab) -> None:
     for path, operations in found["paths"].items():
         for operation in operations.values():
             for code, response in operation["responses"].items():
+                if path.endswith("/weights") and code == "200":
+                    assert list(response["content"]) == ["application/octet-stream"]
+                    continue
                 schema = response["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 assert (schema == "Problem") == (int(code) >= 400), (path, code, schema)
                 assert found["components"]["schemas"][schema]["properties"]

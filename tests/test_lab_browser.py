@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import ROOT, gcdformer, tiny_config
+from conftest import ROOT, tiny_config
 from gcdformer import Run, train
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
@@ -247,29 +244,6 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         assert page.locator("h1").inner_text() == "lab-base-30" and count_of(page) >= 1
         assert Run(tmp_path / "lab-base-30").config.task.base == 30
         page.goto("about:blank")
-
-
-def test_the_exported_page_works_from_files(tab: Tab, trained: Run, tmp_path: Path) -> None:
-    assert gcdformer("lab", trained.path, "--export", tmp_path / "sub" / "site").returncode == 0
-    handler = functools.partial(Quiet, directory=str(tmp_path))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        page = tab.open(f"http://127.0.0.1:{server.server_address[1]}/sub/site/")
-        page.wait_for_selector("body[data-ready=run]")
-        page.locator("#epoch").focus()
-        page.keyboard.press("Home")
-        assert count_of(page) == 1 and page.locator(".cell").count() == 100
-        assert page.get_by_role("link", name="Ask this model").count() == 0
-        assert not any("/api/" in url for url in tab.fetched)
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        pass
 
 
 CONTRAST = (ROOT / "tests" / "lab_contrast.js").read_text()

@@ -76,8 +76,12 @@ def test_export(trained: Run, tmp_path: Path) -> None:
     result = gcdformer("lab", trained.path, "--export", site)
     assert result.returncode == 0, result.stderr
     assert 'data-source="files"' in (site / "index.html").read_text()
-    assert sorted(path.stem for path in (site / "data" / "epochs").iterdir()) == ["1", "2", "3"]
-    assert json.loads((site / "data" / "run.json").read_text())["checkpoints"] == []
+    run = site / "data" / "runs" / "0"
+    assert sorted(path.stem for path in (run / "epochs").iterdir()) == ["1", "2", "3"]
+    view = json.loads((run / "run.json").read_text())
+    assert view["checkpoints"] == sorted({view["best_epoch"], 3})
+    assert sorted(path.name for path in (run / "models").iterdir()) == [
+        f"{epoch}.{ending}" for epoch in view["checkpoints"] for ending in ("json", "safetensors")]
     again = gcdformer("lab", trained.path, "--export", site)
     assert again.returncode == 2 and "is there already" in again.stderr
     (tmp_path / "runs").mkdir()
@@ -87,6 +91,15 @@ def test_export(trained: Run, tmp_path: Path) -> None:
         shutil.copytree(trained.path, tmp_path / "runs" / name)
     many = gcdformer("lab", tmp_path / "runs", "--export", tmp_path / "other")
     assert many.returncode == 2 and "holds 2 runs" in many.stderr
+
+
+def test_single_file_and_several_runs_need_export(trained: Run, tmp_path: Path) -> None:
+    alone = gcdformer("lab", trained.path, "--single-file")
+    assert alone.returncode == 2 and "--export" in alone.stderr
+    several = gcdformer("lab", trained.path, trained.path, "--no-open")
+    assert several.returncode == 2 and "--export" in several.stderr
+    taken = gcdformer("lab", trained.path, "--single-file", "--export", tmp_path)
+    assert taken.returncode == 2 and "name the HTML file" in taken.stderr
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ distributions of the GCD; how answers are searched for is in `models/decide.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from gcdformer.config import Config, checked_prior
 from gcdformer.data.outcomes import training_outcomes
 from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
-from gcdformer.models.answer_tree import AnswerTree, answer_tree
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, Probabilities
 from gcdformer.numbers.encoding import END, Integers, encode_row
 from gcdformer.numbers.outcomes import natural_outcomes
+
+if TYPE_CHECKING:
+    from gcdformer.models.answer_tree import AnswerTree
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class DecisionPrior:
 
     def tree(self, base: int) -> AnswerTree:
         """The listed k as the tree that the decoder searches."""
+        from gcdformer.models.answer_tree import answer_tree  # models import torch, which offsets do not need
         return answer_tree([[*encode_row([k], base), END] for k in self.answers.tolist()], self.offsets)
 
 

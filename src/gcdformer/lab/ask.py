@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from typing_extensions import TypedDict
 
-from gcdformer.display.reasons import reason
+from gcdformer.display.reasons import reason, shown
 from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.priors import chosen_prior, offered_prior
 from gcdformer.lab.schema import doc
 from gcdformer.lab.views import epochs_with_weights, explain_epoch, require_gcd
 from gcdformer.numbers.encoding import BEGIN, END, Vocabulary
@@ -57,6 +58,12 @@ class AttentionView(TypedDict):
     cross: Pattern
 
 
+class Candidate(TypedDict):
+    answer: int | None
+    score: Annotated[float, doc("ln of its probability, plus the prior's offset")]
+    p: Annotated[float, doc("as a share of all listed answers")]
+
+
 class Asked(TypedDict):
     """A question to a model, and all that is shown of its answer."""
 
@@ -75,6 +82,8 @@ class Asked(TypedDict):
     value_of: str | None
     steps: list[DecoderStep]
     attention: Annotated[AttentionView | None, doc("null for recurrent models")]
+    own: Annotated[int | None, doc("the prediction under the run's own prior")]
+    candidates: Annotated[list[Candidate] | None, doc("the best answers under the prior; null if none is offered")]
 
 
 class Surprise(TypedDict):
@@ -101,36 +110,42 @@ class Asker:
         with suppress(UserError):  # a run that cannot be asked says so to whoever asks it
             self.ask(self.catalogue.find(run), 1, 1, None)
 
-    def ask(self, entry: Entry, a: int, b: int, epoch: int | None) -> Asked:
-        """Everything the page shows of one question; the newest epoch with weights if none is named."""
+    def ask(self, entry: Entry, a: int, b: int, epoch: int | None, prior: str | None = None, share: float = 1.0) -> Asked:
+        """Everything the page shows of one question; the newest epoch with weights if none is named. Decided under a prior,
+        a share of the way from the training's; under the run's own if none is named."""
         require_gcd(self.catalogue, entry, NOT_A_GCD)
         chosen = self.epoch_with_weights(entry, epoch)
         predictor = self.predictor(entry, chosen)
         problem = predictor.problem
         problem.check_questions(np.array([[a, b]], dtype=np.int64))
+        from gcdformer.lab.decide import Decider
         from gcdformer.models.inspect import attention, trace
-        vocabulary = problem.vocabulary
+        config, vocabulary = self.catalogue.config(entry), problem.vocabulary
+        step = chosen * config.training.steps_per_epoch
         inputs = problem.encode_questions(np.array([[a, b]], dtype=np.int64))[0][0].tolist()
-        decoded = trace(predictor.model, inputs, problem.longest_target)
-        row = np.zeros((1, problem.longest_target), dtype=np.int64)
-        row[0, :len(decoded.tokens)] = decoded.tokens
-        values, is_readable = problem.decode_answers(row)
-        prediction = int(values[0, 0]) if is_readable[0] else None
-        patterns = attention(predictor.model, inputs, [BEGIN, *decoded.tokens[:-1]])
+        decider = Decider(predictor.model, problem, inputs)
+        under = predictor.prior if prior is None else chosen_prior(config, problem, step, prior, share)
+        own = decider.decide(predictor.prior)
+        tokens = own if prior is None else decider.decide(under)
+        decoded = trace(predictor.model, inputs, problem.longest_target, tokens)
+        prediction, usual = decider.value(tokens), decider.value(own)
+        patterns = attention(predictor.model, inputs, [BEGIN, *tokens[:-1]])
         explanation = self.explanation(entry, chosen)
         k = gcd(a, b)
         return {
             "run": entry.id, "epoch": chosen, "a": a, "b": b, "base": problem.base, "prediction": prediction, "truth": k,
             "right": prediction == k, "rule": readable(explanation.model.answer(k)),
-            "reason": reason(explanation, a, b, prediction),
+            "reason": reason(explanation, a, b, prediction) if prediction == usual else other_prior(k, prediction, usual),
             "input": [vocabulary.word(token) for token in inputs],
-            "output": [vocabulary.word(token) for token in decoded.tokens],
-            "value_of": places(decoded.tokens, problem.base),
+            "output": [vocabulary.word(token) for token in tokens],
+            "value_of": places(tokens, problem.base),
             "steps": [step_view(vocabulary, token, distribution)
-                      for token, distribution in zip(decoded.tokens, decoded.distributions, strict=True)],
+                      for token, distribution in zip(tokens, decoded.distributions, strict=True)],
             "attention": None if patterns is None else {
                 "encoder": pattern_view(patterns.encoder), "decoder": pattern_view(patterns.decoder),
                 "cross": pattern_view(patterns.cross)},
+            "own": usual,
+            "candidates": decider.candidates(under or offered_prior(config, problem, step), under is not None),
         }
 
     def surprise(self, entry: Entry, epoch: int | None) -> Surprise:
@@ -163,6 +178,12 @@ class Asker:
     def explanation(self, entry: Entry, epoch: int) -> Explanation:
         mark = stamp(RunFolder(entry.path).predictions_path(epoch))
         return self._explanations.get((entry.path, epoch, mark), lambda: explain_epoch(self.catalogue, entry, epoch)[1])
+
+
+def other_prior(k: int, prediction: int | None, usual: int | None) -> str:
+    """Why an answer differs from the run's own."""
+    end = ", and that is the GCD." if prediction == k else f"; the true GCD is {k}."
+    return f"Under this prior the model gives {shown(prediction)} instead of {shown(usual)}{end}"
 
 
 def places(tokens: list[int], base: int) -> str | None:

@@ -1,54 +1,130 @@
-"""One run's page as files: the same page, its data beside it as JSON. Everything but asking the model."""
+"""The page of some runs without a server: the same page, its data and the models' weights beside it, or all in one file.
+
+Everything but training: the page runs the models itself. Files are named by a run's place in the list, not by its name.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
-from gcdformer.lab.catalogue import Catalogue
+from gcdformer.lab.bundle import bundle
+from gcdformer.lab.catalogue import Catalogue, Entry
+from gcdformer.lab.models import model_view, model_weights
+from gcdformer.lab.paper import PAGE
 from gcdformer.lab.places import more_files
+from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
+from gcdformer.lab.single_file import PRELOAD, single_file
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
+from gcdformer.lab.weights import full_file, half_file
+from gcdformer.runs.folder import checkpoint_path
 from gcdformer.version import __version__
 
 STATIC = Path(__file__).parent / "static"
+POLICY = ("default-src 'self'; img-src 'self' data:; style-src 'self'; object-src 'none'; base-uri 'none'; "
+          "form-action 'none'")
+ASKED_IN_PAGE = "gcd"
+"""The task whose models the page can run."""
+BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "route.js", "share.js", "figures", "model", "views")
+"""What an exported page has in its index file and its one script."""
+File = tuple[str, bytes]
+"""A path and what is there."""
 
 
-def export_run(root: Path, target: Path) -> Path:
-    """Write the page of the run at `root` (or of the only run below it) into `target`; the index file."""
-    catalogue = Catalogue(root)
-    entries = catalogue.entries()
-    if entries[0].is_example:
-        raise UserError(f"export: {root} holds no run; name the folder of one")
-    if len(entries) > 1:
-        raise UserError(f"export: {root} holds {len(entries)} runs; name the folder of one, for instance {entries[0].path}")
+def export_runs(roots: Sequence[Path], target: Path) -> Path:
+    """Write the page of these runs as files into `target`; the index file."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"export: {target} is there already and not an empty folder")
-    entry = entries[0]
-    run: RunDetails = {**run_view(catalogue, entry), "checkpoints": [], "live": False}
-    if not run["columns"]["epoch"]:
-        raise UserError(f"{entry.path}: no epoch has been evaluated yet, so there is nothing to export")
-    shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns("index.html"))
+    files = list(data_files(entries_of(roots)))
+    shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns(*BUNDLED))
     shutil.copy(COLOURS, target / "static")
-    page = (STATIC / "index.html").read_text(encoding="utf-8")
-    (target / "index.html").write_text(page.replace('data-source="server"', 'data-source="files"'), encoding="utf-8")
-    about: About = {"version": __version__, "training": False, "asking": False, "folder": entry.name}
-    write(target / "data" / "about.json", about)
-    write(target / "data" / "runs.json", {"runs": [Summaries(catalogue).of(entry, live=False)]})
-    write(target / "data" / "run.json", run)
-    if run["has_gcd"]:
-        for epoch in run["columns"]["epoch"]:
-            write(target / "data" / "epochs" / f"{epoch}.json", epoch_view(catalogue, entry, epoch))
-        for name, value in more_files(entry, run["checkpoints"]):
-            write(target / "data" / name, value)
+    (target / "static" / "app.js").write_text(bundle(STATIC, "app.js"), encoding="utf-8")
+    (target / "index.html").write_text(page_of_files(), encoding="utf-8")
+    for name, data in files:
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
     return target / "index.html"
 
 
-def write(path: Path, value: Mapping[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, allow_nan=False, separators=(",", ":")), encoding="utf-8")
+def page_of_files() -> str:
+    """The index file of a page whose script is one file, so that it is there after one request."""
+    page = PRELOAD.sub("", (STATIC / "index.html").read_text(encoding="utf-8"))
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    return page.replace("<head>\n", f"<head>\n{meta}").replace('data-source="server"', 'data-source="files"')
+
+
+def export_single_file(roots: Sequence[Path], target: Path) -> Path:
+    """Write the page of these runs as one HTML file that needs nothing else."""
+    if target.exists():
+        raise UserError(f"export: {target} is there already; with --single-file name the HTML file to write")
+    page = single_file(STATIC, COLOURS, dict(data_files(entries_of(roots))))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+def entries_of(roots: Sequence[Path]) -> list[Entry]:
+    """The runs at these folders, each with an id of its own; a folder above a single run stands for it."""
+    entries: dict[str, Entry] = {}
+    for root in roots:
+        found = Catalogue(root).entries()
+        if found[0].is_example and not (root / "config.toml").is_file():
+            raise UserError(f"export: {root} holds no run; name the folder of one")
+        if len(found) > 1:
+            raise UserError(f"export: {root} holds {len(found)} runs; name their folders, for instance {found[0].path}")
+        number, name = 1, found[0].name
+        while name in entries:
+            number, name = number + 1, f"{found[0].name}~{number + 1}"
+        entries[name] = Entry(name, name, found[0].path)
+    return list(entries.values())
+
+
+def data_files(entries: Sequence[Entry]) -> Iterator[File]:
+    """Everything that the page asks for: what the API would send, and the weights."""
+    catalogue = Catalogue(entries[0].path)
+    summaries = Summaries(catalogue)
+    about: About = {"version": __version__, "training": False, "asking": True,
+                    "folder": ", ".join(entry.name for entry in entries)}
+    yield "data/about.json", to_json(about)
+    yield "data/paper.json", to_json(PAGE.get())
+    for place, entry in enumerate(entries):
+        yield from run_files(catalogue, entry, f"data/runs/{place}")
+    yield "data/runs.json", to_json({"runs": [summaries.of(entry, live=False) for entry in entries]})
+
+
+def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]:
+    """A run, its epochs, and the models of its best and its last epoch as far as their weights are there."""
+    view = run_view(catalogue, entry)
+    if not view["columns"]["epoch"]:
+        raise UserError(f"{entry.path}: no epoch has been evaluated yet, so there is nothing to export")
+    can_ask = view["has_gcd"] and view["task"] == ASKED_IN_PAGE and decides_in_page(catalogue.config(entry))
+    wanted = {view["best_epoch"], *view["checkpoints"][-1:]} if can_ask else set()
+    run: RunDetails = {**view, "checkpoints": [epoch for epoch in view["checkpoints"] if epoch in wanted], "live": False}
+    yield f"{folder}/run.json", to_json(run)
+    if view["has_gcd"]:
+        for epoch in view["columns"]["epoch"]:
+            yield f"{folder}/epochs/{epoch}.json", to_json(epoch_view(catalogue, entry, epoch))
+        yield from ((f"{folder}/{name}", to_json(value)) for name, value in more_files(entry, run["checkpoints"]))
+    for epoch in run["checkpoints"]:
+        yield f"{folder}/models/{epoch}.json", to_json(model_view(catalogue, entry, epoch))
+        yield f"{folder}/models/{epoch}.safetensors", small_weights(catalogue, entry, epoch)
+
+
+def small_weights(catalogue: Catalogue, entry: Entry, epoch: int) -> bytes:
+    """In half precision; as they are if that cannot hold them, and then the page says what is wrong with them."""
+    weights = model_weights(catalogue, entry, epoch)
+    try:
+        return half_file(weights, checkpoint_path(entry.path, epoch))
+    except UserError:
+        return full_file(weights)
+
+
+def to_json(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()

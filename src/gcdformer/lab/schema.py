@@ -150,6 +150,7 @@ class OneK(TypedDict):
     kind: Kind
     prediction: Annotated[int | None, doc("f(k), the most frequent prediction")]
     share: Annotated[float, doc("how frequent it is")]
+    right: Annotated[float, doc("how frequent k is")]
     rule: Annotated[int | None, doc("what the rules say")]
     label: Annotated[int, doc("the element of D (or E) that decides")]
     factors: list[int]

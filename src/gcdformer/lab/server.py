@@ -32,6 +32,7 @@ from gcdformer.lab.ask import Asked, Asker, Surprise
 from gcdformer.lab.bands import Bands, BandsView
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
+from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.paper_types import Paper
@@ -40,6 +41,7 @@ from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs,
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
+from gcdformer.lab.weights import full_file
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
 
@@ -54,12 +56,17 @@ likely to be asked are loaded, the paper is compared with the ledger."""
 
 REFUSALS: dict[int | str, dict[str, Any]] = {code: {"model": Problem, "description": text} for code, text in {
     400: "bad input", 403: "not allowed", 404: "no such run or training", 409: "busy", 422: "the run is damaged"}.items()}
+WEIGHTS = "application/octet-stream"
 
 RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
 EpochWanted = Annotated[int, Query(description="an evaluated epoch", ge=1, le=10**9)]
 Operand = Annotated[int, Query(description="an operand, 1..M", ge=1, le=LARGEST_INTEGER)]
 Weights = Annotated[int | None, Query(description="an epoch with weights; the newest if left out", ge=1, le=10**9)]
+
+Prior = Annotated[str | None, Query(description="training, natural, uniform, ALPHA of k^-ALPHA; the run's own if left out",
+                                    max_length=30)]
+Share = Annotated[float, Query(description="how far to go from the training's prior to that one", ge=0, le=1)]
 
 
 def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = False) -> FastAPI:
@@ -137,13 +144,27 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
 
     @app.get("/api/runs/{run}/ask", response_model=Asked,
              summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
-    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None) -> Asked:
-        return asker.ask(catalogue.find(run), a, b, epoch)
+    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None, prior: Prior = None, share: Share = 1.0) -> Asked:
+        return asker.ask(catalogue.find(run), a, b, epoch, prior, share)
 
     @app.get("/api/runs/{run}/surprise", response_model=Surprise,
              summary="A pair on which the model disagrees with its own rules, if one is known")
     def surprise(run: RunId, epoch: Weights = None) -> Surprise:
         return asker.surprise(catalogue.find(run), epoch)
+
+    @app.get("/api/runs/{run}/model", response_model=ModelView,
+             summary="What a page needs, beside the weights, to ask the model by itself")
+    def model(request: Request, run: RunId, epoch: Weights = None) -> Response:
+        entry = catalogue.find(run)
+        return tagged(request, model_view(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
+
+    @app.get("/api/runs/{run}/weights", response_class=Response,
+             summary="The weights of a checkpoint that answer questions: a safetensors file, float32",
+             responses={200: {"content": {WEIGHTS: {"schema": {"type": "string", "format": "binary"}}}}})
+    def weights(run: RunId, epoch: Weights = None) -> Response:
+        entry = catalogue.find(run)
+        file = full_file(model_weights(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
+        return Response(file, media_type=WEIGHTS, headers={"Cache-Control": "no-cache"})
 
     @app.get("/api/paper", response_model=Paper,
              summary="The paper's claims with their verdicts; its figures and tables, published values beside ours")

@@ -129,6 +129,7 @@ def k_views(explanation: Explanation) -> list[OneK]:
         if cell.kind != "untested":
             k, model, shares = cell.k, explanation.model, list(explanation.shares[cell.k].items())
             made.append({"k": k, "kind": cell.kind, "prediction": cell.prediction, "share": shares[0][1],
+                         "right": explanation.shares[k].get(k, 0.0),
                          "rule": readable(model.answer(k)), "label": model.label(k), "factors": components(k),
                          "values": [(readable(value), share) for value, share in shares[:SHOWN_VALUES]]})
     return made

@@ -41,8 +41,8 @@ class Attention:
 
 
 @torch.inference_mode()
-def trace(model: Seq2Seq, inputs: Sequence[int], longest: int) -> Trace:
-    """Decode one unpadded row as `generate` does, and keep the distributions."""
+def trace(model: Seq2Seq, inputs: Sequence[int], longest: int, forced: Sequence[int] | None = None) -> Trace:
+    """Decode one unpadded row as `generate` does, or to the tokens `forced`, and keep the distributions."""
     device = next(model.parameters()).device
     state = model.encode(torch.tensor([list(inputs)], device=device))
     token = BEGIN
@@ -51,7 +51,7 @@ def trace(model: Seq2Seq, inputs: Sequence[int], longest: int) -> Trace:
     while len(tokens) < longest and token != END:
         states, state = model.advance(state, torch.tensor([[token]], device=device))
         logits = model.project(states[0, -1]).float()
-        token = int(logits.argmax())
+        token = int(logits.argmax()) if forced is None else forced[len(tokens)]
         tokens.append(token)
         distributions.append(logits.softmax(-1))
     return Trace(tokens, distributions)

@@ -1,6 +1,8 @@
-// The lab's JSON API; in an exported page the same data from files beside it.
+// The lab's JSON API. An exported page has the same data in files beside it, or inside it if it is a single file.
 
-export const fromFiles = document.body.dataset.source === "files";
+export const exported = document.body.dataset.source !== "server";
+// A single file's files by their paths, each compressed and as base64.
+const inside = document.body.dataset.source === "inside" ? JSON.parse(document.getElementById("files").textContent) : null;
 
 export class Refused extends Error {
   constructor(message, status, damaged) {
@@ -10,14 +12,24 @@ export class Refused extends Error {
   }
 }
 
-async function request(url, options = {}) {
-  let response;
+async function fetched(url, options) {
+  if (inside) return unpacked(url);
   try {
-    response = await fetch(url, { cache: "no-cache", ...options });
+    return await fetch(url, { cache: "no-cache", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("The lab does not answer: is it still running?", 0, false);
+    throw new Refused(exported ? `${url} cannot be read.` : "The lab does not answer: is it still running?", 0, false);
   }
+}
+
+function unpacked(path) {
+  if (!Object.hasOwn(inside, path)) throw new Refused(`${path} is not in this page.`, 404, false);
+  const packed = Uint8Array.from(atob(inside[path]), (character) => character.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
+
+async function request(url, options = {}) {
+  const response = await fetched(url, options);
   let body = null;
   try {
     body = await response.json();
@@ -29,10 +41,25 @@ async function request(url, options = {}) {
   return { body, tag: response.headers.get("etag") };
 }
 
+async function bytes(url) {
+  const response = await fetched(url);
+  if (!response.ok) throw new Refused(`The weights cannot be read (status ${response.status}).`, response.status, false);
+  return response.arrayBuffer();
+}
+
 const run = (id) => `api/runs/${encodeURIComponent(id)}`;
 
-export const about = async () => (await request(fromFiles ? "data/about.json" : "api/about")).body;
-export const runs = () => request(fromFiles ? "data/runs.json" : "api/runs");
+export const about = async () => (await request(exported ? "data/about.json" : "api/about")).body;
+export const runs = () => request(exported ? "data/runs.json" : "api/runs");
+
+// Where an exported page has what belongs to a run: by its place in the list, since a name may not be fit for a path.
+const order = exported ? runs().then(({ body }) => body.runs.map((listed) => listed.id)) : null;
+order?.catch(() => null);
+async function folder(id) {
+  const place = (await order).indexOf(id);
+  if (place < 0) throw new Refused(`run: there is none called '${id}' in this page`, 404, false);
+  return `data/runs/${place}`;
+}
 
 // The list as the page found it when it was opened: asked for at once, used once; not at all if the link leads elsewhere.
 let opened = /^#\/(run|mechanism|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
@@ -41,15 +68,27 @@ export const firstRuns = () => opened ?? runs();
 export const forgetFirstRuns = () => {
   opened = null;
 };
-export const oneRun = (id) => request(fromFiles ? "data/run.json" : run(id));
+export const oneRun = async (id) => request(exported ? `${await folder(id)}/run.json` : run(id));
+const oneEpoch = async (id, epoch) =>
+  (await request(exported ? `${await folder(id)}/epochs/${epoch}.json` : `${run(id)}/epochs/${epoch}`)).body;
+export const modelOf = async (id, epoch) =>
+  (await request(exported ? `${await folder(id)}/models/${epoch}.json` : `${run(id)}/model?epoch=${epoch}`)).body;
+export const weightsOf = async (id, epoch) =>
+  bytes(exported ? `${await folder(id)}/models/${epoch}.safetensors` : `${run(id)}/weights?epoch=${epoch}`);
 export const bands = async (id, epoch) =>
-  (await request(fromFiles ? `data/bands/${epoch}.json` : `${run(id)}/bands?epoch=${epoch}`)).body;
-export const mechanism = async (id) => (await request(fromFiles ? "data/mechanism.json" : `${run(id)}/mechanism`)).body;
+  (await request(exported ? `${await folder(id)}/bands/${epoch}.json` : `${run(id)}/bands?epoch=${epoch}`)).body;
+export const mechanism = async (id) => (await request(exported ? `${await folder(id)}/mechanism.json` : `${run(id)}/mechanism`)).body;
 export const flip = async (id, p, a, b) => (await request(`${run(id)}/flip?${new URLSearchParams({ p, a, b })}`)).body;
-export const paper = async () => (await request("api/paper")).body;
-export const ask = async (id, a, b, epoch, options) =>
-  (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, ...(epoch ? { epoch } : {}) })}`, options)).body;
-export const surprise = async (id, epoch) => (await request(`${run(id)}/surprise${epoch ? `?epoch=${epoch}` : ""}`)).body;
+export const paper = async () => (await request(exported ? "data/paper.json" : "api/paper")).body;
+export const ask = async (id, a, b, epoch, prior) =>
+  (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, epoch, ...prior })}`)).body;
+
+// A pair on which the model breaks its rules: {a, b}, nulls if none is known. An exported page knows the first few.
+export async function surprise(id, epoch) {
+  if (!exported) return (await request(`${run(id)}/surprise?epoch=${epoch}`)).body;
+  const { counterexamples } = await oneEpoch(id, epoch);
+  return counterexamples[Math.floor(Math.random() * counterexamples.length)] ?? { a: null, b: null };
+}
 export const trainings = async () => (await request("api/trainings")).body.trainings;
 export const startTraining = async (order) =>
   (
@@ -77,8 +116,7 @@ export class Epochs {
 
   get(epoch) {
     if (!this.asked.has(epoch)) {
-      const url = fromFiles ? `data/epochs/${epoch}.json` : `${run(this.id)}/epochs/${epoch}`;
-      const promise = request(url).then(({ body }) => {
+      const promise = oneEpoch(this.id, epoch).then((body) => {
         this.loaded.set(epoch, body);
         return body;
       });
@@ -99,7 +137,7 @@ export class Epochs {
 
 // Call `look` every so often while the page is in sight, until `signal` is aborted.
 export function repeat(look, milliseconds, signal) {
-  if (fromFiles) return;
+  if (exported) return;
   const turn = async () => {
     if (signal.aborted) return;
     if (document.visibilityState === "visible") await look();

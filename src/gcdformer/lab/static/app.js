@@ -1,8 +1,9 @@
 // Which view the address asks for; the frame around it. A view is a function (place, route, context, signal).
 
-import { about, firstRuns, forgetFirstRuns, fromFiles } from "./api.js";
+import { about, exported, firstRuns, forgetFirstRuns } from "./api.js";
 import { h, hero } from "./dom.js";
 import { link, read } from "./route.js";
+import { showOnly } from "./share.js";
 import { askAndFlipView } from "./views/flip.js";
 import { compareView } from "./views/compare.js";
 import { mechanismView } from "./views/mechanism.js";
@@ -41,6 +42,7 @@ async function show() {
   } finally {
     clearTimeout(note);
     if (!mine.signal.aborted) {
+      showOnly(place, route.params.get("only"));
       main.replaceChildren(place);
       document.body.dataset.ready = route.view || "runs";
       const heading = place.querySelector("h1");
@@ -73,7 +75,7 @@ async function openOnlyRun(route) {
 }
 
 function drawNavigation(view) {
-  const views = fromFiles ? {} : { runs: "Runs", train: "Train here", paper: "Paper" };
+  const views = { runs: "Runs", ...(exported ? {} : { train: "Train here" }), paper: "Paper" };
   const current = { "": "runs", run: "runs", mechanism: "runs", compare: "runs", ask: "runs" }[view] ?? view;
   const item = ([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null });
   document.querySelector("nav").replaceChildren(...Object.entries(views).map(item));
@@ -99,7 +101,7 @@ about()
   .then((server) => {
     context = server;
     document.getElementById("about").textContent =
-      `gcdformer ${server.version}${fromFiles ? ", an exported run" : ` · runs in ${server.folder}`}`;
+      `gcdformer ${server.version}${exported ? " · an exported page" : ` · runs in ${server.folder}`}`;
   })
   .catch(() => null)
   .finally(show);

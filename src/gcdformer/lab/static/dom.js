@@ -52,11 +52,13 @@ export function ago(timestamp) {
 // [prime, exponent] of each prime that divides n.
 export function factors(n) {
   const powers = [];
-  for (let p = 2, rest = n; rest > 1; p += 1) {
+  let rest = n;
+  for (let p = 2; p * p <= rest; p += 1) {
     let exponent = 0;
     for (; rest % p === 0; rest /= p) exponent += 1;
     if (exponent) powers.push([p, exponent]);
   }
+  if (rest > 1) powers.push([rest, 1]);
   return powers;
 }
 

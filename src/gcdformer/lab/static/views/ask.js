@@ -1,9 +1,12 @@
 // Ask a model for the GCD of two integers: tokens, the decoder's distribution at each step, prediction, truth, reason.
 
-import { ask, oneRun, surprise } from "../api.js";
+import { oneRun, surprise } from "../api.js";
+import { Asker } from "../asker.js";
 import { announce, answer, bar, h, hero, section, share, whole } from "../dom.js";
 import { attentionMaps, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
+import { shareButtons } from "../share.js";
+import { PriorSlider } from "./prior.js";
 import { runTitle } from "./words.js";
 
 export async function askView(place, { id, params }, context, signal) {
@@ -18,6 +21,7 @@ export async function askView(place, { id, params }, context, signal) {
   const page = new AskPage(place, run, signal);
   const epoch = integer(params, "epoch");
   if (run.checkpoints.includes(epoch)) page.weights.value = epoch;
+  page.prior.start(integer(params, "prior"));
   const usual = usualPair(run);
   await page.set(integer(params, "a") ?? usual[0], integer(params, "b") ?? usual[1]);
 }
@@ -32,6 +36,7 @@ function usualPair({ maximum, operands }) {
 class AskPage {
   constructor(place, run, signal) {
     this.run = run;
+    this.asker = new Asker(run);
     this.turn = 0;
     this.mapsOpen = false;
     const number = (name) =>
@@ -42,7 +47,10 @@ class AskPage {
     this.weights = h("select", { id: "weights", onchange: () => this.ask() }, [...run.checkpoints].reverse().map(weights));
     this.problem = h("p", { class: "problem", id: "problem", role: "alert" });
     this.result = h("div", { class: "result", "aria-live": "polite" });
-    place.append(this.opening(), this.form(), this.hint(), this.problem, this.result);
+    this.prior = new PriorSlider(() => this.ask());
+    this.inside = h("div", {});
+    const figure = h("div", { "data-figure": "ask" }, this.form(), this.hint(), this.problem, this.result, this.prior.element);
+    place.append(this.opening(), figure, shareButtons("ask", `Ask ${run.name}`, 640), this.inside);
     window.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
@@ -118,11 +126,13 @@ class AskPage {
   refuse(text) {
     this.say(text);
     this.result.replaceChildren();
+    this.inside.replaceChildren();
+    this.prior.element.hidden = true;
   }
 
   async ask() {
     const turn = (this.turn += 1);
-    const { maximum, checkpoints, id } = this.run;
+    const { maximum, checkpoints } = this.run;
     const inputs = [this.a, this.b];
     const [a, b] = inputs.map((input) => input.value.trim().replaceAll(/[,_ ]/g, ""));
     const bad = [a, b].map((text) => !/^\d{1,16}$/.test(text) || Number(text) < 1 || Number(text) > maximum);
@@ -133,12 +143,14 @@ class AskPage {
     }
     try {
       const began = performance.now();
-      const asked = await ask(id, a, b, this.weights.value);
+      const epoch = Number(this.weights.value);
+      this.prior.offer(await this.asker.prior(epoch));
+      const asked = await this.asker.ask(a, b, epoch, this.prior.share);
       if (turn !== this.turn) return;
       this.say("");
       this.show(asked);
       performance.measure("ask", { start: began });
-      update({ a, b, epoch: Number(this.weights.value) === checkpoints.at(-1) ? null : this.weights.value });
+      update({ a, b, epoch: epoch === checkpoints.at(-1) ? null : epoch, prior: this.prior.parameter });
     } catch (error) {
       if (turn === this.turn) this.refuse(error.message);
     }
@@ -146,10 +158,11 @@ class AskPage {
 
   show(asked) {
     const mood = asked.right ? "right" : asked.prediction === asked.rule ? "ruled" : "odd";
+    const usual = asked.prediction === asked.own;
     const verdict = {
       right: "right",
       ruled: `wrong: it is ${whole(asked.truth)}, but the rules predict this mistake`,
-      odd: `wrong: it is ${whole(asked.truth)}, and not what the rules say`,
+      odd: `wrong: it is ${whole(asked.truth)}${usual ? ", and not what the rules say" : ""}`,
     }[mood];
     const keepOpen = (event) => (this.mapsOpen = event.target.open);
     this.result.replaceChildren(
@@ -157,7 +170,9 @@ class AskPage {
         h("p", { class: "big" },
           h("b", { text: asked.prediction === null ? "no integer" : whole(asked.prediction) }),
           h("span", { class: "tag", text: verdict })),
-        h("p", { class: "reason", text: asked.reason })),
+        h("p", { class: "reason", text: asked.reason })));
+    this.prior.show(asked);
+    this.inside.replaceChildren(
       pipeline(asked),
       asked.attention
         ? h("details", { class: "maps", open: this.mapsOpen, ontoggle: keepOpen }, h("summary", { text: "Attention maps" }), attentionMaps(asked))
@@ -181,12 +196,14 @@ function pipeline(asked) {
     h("div", { class: "operand" }, h("small", { text: `${name} = ${whole(value)}` }), h("div", { class: "tokens" }, tokens));
   const step = ({ chosen, likely }, row) => {
     const [on, off] = [() => light(row), () => light(null)];
-    const label = `step ${row + 1}: ${chosen}, ${share(likely[0].p)}`;
+    const own = likely.find(({ word }) => word === chosen);
+    const label = `step ${row + 1}: ${chosen}${own ? `, ${share(own.p)}` : ""}`;
     const bars = likely.filter(({ p }, index) => index < 5 && (index < 2 || p > 0.001));
     return h("div", { class: "step", tabindex: "0", onpointerenter: on, onpointerleave: off, onfocus: on, onblur: off, "aria-label": label },
       h("span", { class: `token out${chosen === "+" || chosen === "<end>" ? " sign" : ""}`, text: shown(chosen) }),
-      h("div", { class: "bars" }, bars.map(({ word, p }, index) => bar(shown(word), p, index === 0 ? "chosen" : "other"))));
+      h("div", { class: "bars" }, bars.map(({ word, p }) => bar(shown(word), p, word === chosen ? "chosen" : "other"))));
   };
+  const greedy = asked.steps.every(({ chosen, likely }) => likely[0].word === chosen);
   return h("div", { class: "pipeline" },
     section("plain", "What it sees",
       h("p", { text: `The operands as digits in base ${asked.base}, each after its sign.` }),
@@ -194,7 +211,10 @@ function pipeline(asked) {
         operand("a", asked.a, chips.slice(0, second)),
         operand("b", asked.b, chips.slice(second)))),
     section("plain", "What it writes",
-      h("p", {}, "One token at a time, each the likeliest of ", h("b", { text: whole(asked.base + 5) }), " tokens.",
+      h("p", {},
+        greedy
+          ? ["One token at a time, each the likeliest of ", h("b", { text: whole(asked.base + 5) }), " tokens."]
+          : "The answer was chosen as a whole. These are its tokens, and how likely the model finds each.",
         asked.value_of ? ` The digits mean ${asked.value_of} = ${whole(asked.prediction)}.` : "",
         attention ? " Point at a step to see which digits it reads." : ""),
       h("div", { class: "steps" }, asked.steps.map(step))));

@@ -1,6 +1,6 @@
 // A run: everything on the page is driven by the epoch slider and by the k in focus.
 
-import { Epochs, fromFiles, oneRun, repeat } from "../api.js";
+import { Epochs, oneRun, repeat } from "../api.js";
 import { capital, command, h, hero, list, section } from "../dom.js";
 import { Curves } from "../figures/curves.js";
 import { Grid, gridLegend } from "../figures/grid.js";
@@ -8,6 +8,7 @@ import { Heat } from "../figures/heat.js";
 import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, joinIds, link, update } from "../route.js";
+import { shareButtons } from "../share.js";
 import { BandsSection } from "./bands.js";
 import { Player } from "./player.js";
 import {
@@ -41,7 +42,7 @@ const follow = (id, signal, look) =>
   }, POLL, signal);
 
 const series = (run) => [{ name: "", colour: "var(--series-1)", columns: run.columns }];
-const crumbs = (run) => [fromFiles ? "An exported run" : h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
+const crumbs = (run) => [h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
 const repeatSection = (run) =>
   section("plain", "How to repeat it", command(run.repeat),
     h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })));
@@ -79,8 +80,8 @@ class RunPage {
 
   layout() {
     const { run, parts } = this;
-    const canAsk = run.checkpoints.length > 0 && !fromFiles;
-    const canCompare = !fromFiles && !run.example;
+    const canAsk = run.checkpoints.length > 0;
+    const canCompare = !run.example;
     const actions = h("p", { class: "actions" },
       canAsk && h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }),
       h("a", { class: "button quiet", href: link("mechanism", run.id), text: "Where its divisors live" }),
@@ -94,13 +95,13 @@ class RunPage {
           h("h2", { text: "It learns in steps" }),
           h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
           h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
-        h("figure", {}, this.curves.element)),
+        h("figure", {}, h("div", { "data-figure": "curves" }, this.curves.element), shareButtons("curves", `Learning curves of ${run.name}`, 640))),
       h("section", { class: "pair three" },
         h("div", { class: "answers" },
           h("h2", { text: "What it predicts" }),
           h("p", { text: "One cell for each GCD k from 1 to 100, with f(k), the usual prediction for pairs whose GCD is k. The line below shows how sure it is: full if every pair gets that prediction." }),
-          this.grid.element,
-          gridLegend()),
+          h("div", { "data-figure": "grid" }, this.grid.element, gridLegend()),
+          shareButtons("grid", `What ${run.name} predicts`, 720)),
         parts.detail,
         h("div", { class: "knows" },
           h("h2", { text: "What it knows" }),

@@ -1,6 +1,6 @@
 // The list of runs: sort, filter by typing, choose some to compare; it follows runs in training.
 
-import { firstRuns, repeat, runs } from "../api.js";
+import { exported, firstRuns, repeat, runs } from "../api.js";
 import { ago, h, hero, millions, percent, plural, whole } from "../dom.js";
 import { spark } from "../figures/curves.js";
 import { joinIds, link, splitIds, update } from "../route.js";
@@ -54,7 +54,7 @@ class RunsPage {
   }
 
   intro() {
-    if (!this.listed.every((run) => run.example))
+    if (exported || !this.listed.every((run) => run.example))
       return ["Each run is a small model that learns the greatest common divisor. Open one to watch its sieve grow; tick some to compare them."];
     const here = this.context.training ? [", or ", h("a", { href: link("train"), text: "here" })] : [];
     return [
