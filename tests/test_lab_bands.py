@@ -16,7 +16,7 @@ from gcdformer import Run, explain, load_run
 from gcdformer.cli import main
 from gcdformer.explanation.bands import WANTED
 from gcdformer.lab.bands import BandsView
-from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue
+from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue, Entry
 from gcdformer.lab.places import MechanismView, more_files
 from gcdformer.lab.views import epoch_view
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
@@ -87,7 +87,13 @@ def test_the_bundled_mechanism_is_small_and_read_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True).stdout == "None False\n"
 
 
-def test_an_export_has_both() -> None:
+def test_an_export_has_both_and_says_where_it_cannot(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(GROKKING, tmp_path / "run"))
+    (path / "mechanism.json").write_text("{}")
+    next(path.rglob("model.safetensors")).write_bytes(b"damaged")
+    made = dict(more_files(Entry("run", "run", path), [26]))
+    assert made["bands/26.json"] == {"error": "The weights of epoch 26 are not as gcdformer writes them."}
+    assert made["mechanism.json"]["missing"] == "The one that was made is damaged." and str(tmp_path) not in str(made)
     made = dict(more_files(EXAMPLES["example-grokking"], [26]))
     assert set(made) == {"bands/26.json", "mechanism.json"}
     assert made["bands/26.json"]["bands"] and made["mechanism.json"]["found"]
@@ -157,8 +163,8 @@ def test_a_mechanism_without_clocks_and_one_through_training(tab: Tab, tmp_path:
         page = tab.open(lab.url + "#/mechanism/grok")
         assert page.locator(".clock").count() == 0 and page.locator(".findings .no").count() == 1
         history = page.get_by_role("region", name="Primes through training")
-        assert [row.inner_text() for row in history.locator("tbody td").all()][:2] == ["99.0\u00a0%, 50\u00a0%",
-                                                                                      "99.0\u00a0%, 50\u00a0%, in D"]
+        shares = "99.0\u00a0%, 50\u00a0%"
+        assert history.locator("tbody td").all_inner_texts() == [shares, shares, f"{shares}, in D", f"{shares}, in D"]
 
 
 @needs_browser

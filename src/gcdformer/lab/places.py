@@ -62,9 +62,13 @@ def mechanism_view(entry: Entry) -> SentMechanism:
     """The saved mechanism with its sentences; or why there is none."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
-        return {"run": entry.id, "command": shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"]),
-                "missing": missing, "sentences": [] if found is None else sentences(found),
+        return {"run": entry.id, "command": mechanism_command(entry), "missing": missing,
+                "sentences": [] if found is None else sentences(found),
                 "found": None if found is None else found.to_json()}
+
+
+def mechanism_command(entry: Entry) -> str:
+    return shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"])
 
 
 def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
@@ -81,10 +85,21 @@ def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
 
 
 def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """What an exported page has of a run beside its views: the bands of these epochs with weights, the mechanism."""
+    """What an exported page has of a run beside its views: the bands of these epochs with weights, the mechanism.
+
+    What cannot be read says so on the page, without a path of this machine, and does not stop the export.
+    """
     for epoch in checkpoints:
-        yield f"bands/{epoch}.json", bands_view(entry, epoch)
-    yield "mechanism.json", mechanism_view(entry)
+        try:
+            yield f"bands/{epoch}.json", bands_view(entry, epoch)
+        except UserError:
+            yield f"bands/{epoch}.json", {"error": f"The weights of epoch {epoch} are not as gcdformer writes them."}
+    try:
+        yield "mechanism.json", mechanism_view(entry)
+    except UserError:
+        words = mechanism_command(entry)
+        yield "mechanism.json", {"run": entry.id, "command": words, "missing": "The one that was made is damaged.",
+                                 "sentences": [], "found": None}
 
 
 def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:

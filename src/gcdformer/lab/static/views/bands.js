@@ -42,10 +42,10 @@ export class BandsSection {
   }
 
   async load(epoch) {
-    const found = await bands(this.run.id, epoch).catch((error) => error);
-    if (!(found instanceof Error)) this.made.set(epoch, found);
+    const found = await bands(this.run.id, epoch).catch(({ message }) => ({ error: message }));
+    if (!found.error) this.made.set(epoch, found);
     if (this.epoch !== epoch) return;
-    this.put(...(found instanceof Error ? [h("p", { class: "problem", text: found.message })] : bandsOf(found)));
+    this.put(...(found.error ? [h("p", { class: "problem", text: found.error })] : bandsOf(found)));
   }
 
   put(...children) {
