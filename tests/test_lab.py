@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
-from gcdformer.lab import ask, bands, paper_types, places, schema, server
+from gcdformer.lab import ask, bands, models, paper_types, places, schema, server
 from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.summaries import Summaries, sample_lines
@@ -237,6 +237,9 @@ ANSWERS = {
     "/api/runs/tiny/epochs/3": schema.EpochDetails,
     "/api/runs/example/ask?a=160&b=120": ask.Asked,
     "/api/runs/sweep~gru/ask?a=16&b=12": ask.Asked,
+    "/api/runs/example/ask?a=160&b=120&prior=natural&share=0.5": ask.Asked,
+    "/api/runs/example/model": models.ModelView,
+    "/api/runs/sweep~gru/model?epoch=1": models.ModelView,
     "/api/runs/example/surprise": ask.Surprise,
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,
     "/api/runs/example-grokking/mechanism": places.MechanismView,

@@ -58,6 +58,8 @@ def test_no_name_leads_out_of_the_folder(lab: Lab, name: str) -> None:
         f"/api/runs/{name}",
         f"/api/runs/{name}/epochs/1",
         f"/api/runs/{name}/ask?a=1&b=1",
+        f"/api/runs/{name}/model",
+        f"/api/runs/{name}/weights",
         f"/static/{name}/passwd",
         f"/static/../{name}",
         "/static/%2e%2e/%2e%2e/config.py",
@@ -162,6 +164,9 @@ def hostile_requests(seed: int, count: int) -> Iterator[tuple[str, str, bytes | 
         "/api/runs/{n}/ask?a={i}&b={j}&epoch={i}",
         "/api/{n}",
         "/api/runs/{n}/surprise?epoch={i}",
+        "/api/runs/{n}/ask?a=10&b=20&prior={i}&share={j}",
+        "/api/runs/{n}/model?epoch={i}",
+        "/api/runs/{n}/weights?epoch={i}",
         "/{n}",
         "/static/{n}",
         "/static/{n}/{n}",
@@ -269,6 +274,7 @@ def test_a_damaged_run_shows_as_damaged_and_the_rest_works(trained: Run, tmp_pat
         listed = {run["id"]: run for run in lab.get("/api/runs")["runs"]}
         assert listed["whole"]["damaged"] is None and listed["whole"]["epochs"] == 3
         assert bool(listed["hurt"]["damaged"]) == (damage in ("config", "metrics", "metrics-types", "no-config"))
-        codes = [lab.request(f"/api/runs/hurt{rest}")[0] for rest in ("", "/epochs/3", "/ask?a=10&b=20", "/surprise")]
+        ends = ("", "/epochs/3", "/ask?a=10&b=20", "/surprise", "/model", "/weights")
+        codes = [lab.request(f"/api/runs/hurt{end}")[0] for end in ends]
         assert all(code < 500 for code in codes) and any(code >= 400 for code in codes), codes
         assert lab.get("/api/runs/whole/ask?a=10&b=20")["truth"] == 10

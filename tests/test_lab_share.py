@@ -76,3 +76,4 @@ def test_the_servers_own_page_gives_no_code_for_frames(tab: Tab, tmp_path: Path)
         page = tab.open(lab.url + "#/run/example")
         assert page.get_by_role("button", name="Copy link").count() == 2
         assert page.get_by_role("button", name="Copy embed code").count() == 0
+        page.goto("about:blank")
