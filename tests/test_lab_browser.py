@@ -253,6 +253,8 @@ TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimation
 VIEWS = [
     "#/runs",
     "#/run/long?epoch=9&k=24",
+    "#/mechanism/example-grokking",
+    "#/mechanism/tiny",
     "#/ask/tiny?a=500&b=250",
     "#/compare?runs=tiny,other,long",
     "#/train",

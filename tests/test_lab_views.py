@@ -29,11 +29,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_compare_and_run_page_agree_on_what_is_being_learned(tab: Tab, lab: Lab) -> None:
-    page = tab.open(lab.url + "#/run/example")
+    page = tab.open(lab.url + "#/run/example-grokking")
     shown = {kind: page.locator(f".cell.{kind} small").all_inner_texts() for kind in ("correct", "learning")}
-    assert shown["learning"] == [str(k) for k in lab.get("/api/runs/example/epochs/40")["being_learned"]] != []
+    assert shown["learning"] == [str(k) for k in lab.get("/api/runs/example-grokking/epochs/26")["being_learned"]] != []
     page = tab.open(lab.url + "#/compare?runs=example,example-grokking")
-    known = page.locator(".known").first
+    known = page.locator(".known").last
     sync_api.expect(known.locator("rect.learning")).to_have_count(len(shown["learning"]))
     for kind, values in shown.items():
         assert known.locator(f"rect.{kind} title").all_text_contents() == values

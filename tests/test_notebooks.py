@@ -29,6 +29,7 @@ PARAMETERS = {
     "2-explain-any-model": "pairs_per_gcd = 40\nlargest = 1_000_000",
     "3-your-own-task-distribution-or-base":
         f"changes = {TINY} | {{'max_epochs': 2, 'epoch_size': 3200}}\ndel changes['base']",
+    "4-from-sieve-to-circuit": "pairs = 60",
 }
 SAYS = {  # what a reader has to find in the outputs of each
     "1-five-minutes-to-a-sieve": ["{1, 2}<", "{1, 3}<", "correct GCD", "Predictions for 500 pairs", "learned 2",
@@ -37,6 +38,8 @@ SAYS = {  # what a reader has to find in the outputs of each
                             "every pair was tried", "D is all products", "% of the answers are right, least often for k = ",
                             "both up to 100,000: "],
     "3-your-own-task-distribution-or-base": ["base  6: ", "D = [1, ", "Explanation", "base 7: accuracy", "should be [0 0]"],
+    "4-from-sieve-to-circuit": ["grokked: [3]", "2 is read off the last digit", "3 is a sum over the digits",
+                                "residues explain ", "the same answer in 20 of 20 swaps", "both digits: "],
 }
 
 

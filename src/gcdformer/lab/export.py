@@ -16,6 +16,7 @@ from gcdformer.lab.bundle import bundle
 from gcdformer.lab.catalogue import Catalogue, Entry
 from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
+from gcdformer.lab.places import more_files
 from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
 from gcdformer.lab.single_file import PRELOAD, single_file
@@ -110,6 +111,7 @@ def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]
     if view["has_gcd"]:
         for epoch in view["columns"]["epoch"]:
             yield f"{folder}/epochs/{epoch}.json", to_json(epoch_view(catalogue, entry, epoch))
+        yield from ((f"{folder}/{name}", to_json(value)) for name, value in more_files(entry, run["checkpoints"]))
     for epoch in run["checkpoints"]:
         yield f"{folder}/models/{epoch}.json", to_json(model_view(catalogue, entry, epoch))
         yield f"{folder}/models/{epoch}.safetensors", small_weights(catalogue, entry, epoch)

@@ -1,6 +1,7 @@
 """The lab's web server: the page, and the JSON API under /api/ that it and notebooks use. Described at /api/openapi.json.
 
-Only endpoints: what they send is made by summaries.py, views.py, ask.py, paper.py and trainings.py.
+Only endpoints: what they send is made by summaries.py, views.py, bands.py, places.py, ask.py, paper.py and
+trainings.py.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from gcdformer.config import LARGEST_INTEGER
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.lab.ask import Asked, Asker, Surprise
+from gcdformer.lab.bands import Bands, BandsView
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.paper_types import Paper
+from gcdformer.lab.places import Flipped, MechanismView, flip_view, mechanism_view
 from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs, RunView
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
@@ -57,6 +60,7 @@ WEIGHTS = "application/octet-stream"
 
 RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
+EpochWanted = Annotated[int, Query(description="an evaluated epoch", ge=1, le=10**9)]
 Operand = Annotated[int, Query(description="an operand, 1..M", ge=1, le=LARGEST_INTEGER)]
 Weights = Annotated[int | None, Query(description="an epoch with weights; the newest if left out", ge=1, le=10**9)]
 
@@ -68,7 +72,7 @@ Share = Annotated[float, Query(description="how far to go from the training's pr
 def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = False) -> FastAPI:
     """The application for the runs below `root`."""
     catalogue = Catalogue(root)
-    summaries, asker = Summaries(catalogue), Asker(catalogue)
+    summaries, asker, bands = Summaries(catalogue), Asker(catalogue), Bands()
     trainings = Trainings(root) if allow_training else None
     epochs: Cache[EpochDetails] = Cache(CACHED_EPOCHS)
     views: Cache[RunView] = Cache(CACHED_RUNS)
@@ -122,6 +126,21 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
         entry = catalogue.find(run)
         key = entry.path, epoch, stamp(RunFolder(entry.path).predictions_path(epoch))
         return tagged(request, epochs.get(key, lambda: epoch_view(catalogue, entry, epoch)))
+
+    @app.get("/api/runs/{run}/bands", response_model=BandsView,
+             summary="An epoch's certificate by bands of size and order; the model is asked, which takes seconds")
+    def run_bands(request: Request, run: RunId, epoch: EpochWanted) -> Response:
+        return tagged(request, bands.get(catalogue.find(run), epoch))
+
+    @app.get("/api/runs/{run}/mechanism", response_model=MechanismView,
+             summary="Which places of the network carry each learned prime, as `gcdformer mechanism` found")
+    def mechanism(request: Request, run: RunId) -> Response:
+        return tagged(request, mechanism_view(catalogue.find(run)))
+
+    @app.get("/api/runs/{run}/flip", response_model=Flipped,
+             summary="Flip divisibility of a by a learned prime inside the network: what the rules predict, what comes out")
+    def flip(run: RunId, p: Operand, a: Operand, b: Operand) -> Flipped:
+        return flip_view(catalogue.find(run), p, a, b)
 
     @app.get("/api/runs/{run}/ask", response_model=Asked,
              summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")

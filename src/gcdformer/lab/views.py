@@ -16,7 +16,7 @@ from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePow
 from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
-from gcdformer.runs.explain import explain_evaluation
+from gcdformer.runs.explain import earlier_shares, explain_evaluation
 from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
 from gcdformer.tasks.registry import TASKS
 
@@ -84,8 +84,9 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
     """The tables of an epoch and their explanation."""
     require_gcd(catalogue, entry, "epoch: a run of task '{task}' has no prediction tables")
     with reading(entry.path):
-        tables = RunFolder(entry.path).read_predictions(epoch)
-        return tables, explain_evaluation(catalogue.config(entry), tables)
+        folder = RunFolder(entry.path)
+        tables = folder.read_predictions(epoch)
+        return tables, explain_evaluation(catalogue.config(entry), tables, earlier_shares(folder, epoch))
 
 
 def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:

@@ -155,6 +155,10 @@ def best_line(lines: list[Line]) -> Line | None:
     return max(lines, key=lambda line: (line.get("n_correct", 0), line["accuracy"], -line["epoch"]), default=None)
 
 
+FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
+"""What a checkpoint holds, beside SHA256SUMS."""
+
+
 def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / "checkpoints" / f"step-{step:09d}"
 

@@ -16,6 +16,7 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.files import read_sums, replace_file
+from gcdformer.runs.folder import FILES, checkpoint_path, checkpoint_steps
 from gcdformer.runs.run import Run
 
 NAME = "mechanism.json"
@@ -78,13 +79,11 @@ def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: in
 
 
 def epochs_with_weights(run: Run) -> list[int]:
-    from gcdformer.runs.folder import checkpoint_steps
     per_epoch = run.config.training.steps_per_epoch
     return [step // per_epoch for step in checkpoint_steps(run.path) if step % per_epoch == 0]
 
 
 def weights_digest(run: Run, step: int) -> str:
-    from gcdformer.runs.checkpoint import FILES, checkpoint_path
     return read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
 
 

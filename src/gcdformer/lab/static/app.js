@@ -4,14 +4,15 @@ import { about, exported, firstRuns, forgetFirstRuns } from "./api.js";
 import { h, hero } from "./dom.js";
 import { link, read } from "./route.js";
 import { showOnly } from "./share.js";
-import { askView } from "./views/ask.js";
+import { askAndFlipView } from "./views/flip.js";
 import { compareView } from "./views/compare.js";
+import { mechanismView } from "./views/mechanism.js";
 import { paperView } from "./views/paper.js";
 import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
 import { trainView } from "./views/train.js";
 
-const VIEWS = { "": runsView, runs: runsView, run: runView, ask: askView, compare: compareView, train: trainView, paper: paperView };
+const VIEWS = { "": runsView, runs: runsView, run: runView, mechanism: mechanismView, ask: askAndFlipView, compare: compareView, train: trainView, paper: paperView };
 // Shown instead of the last view if the next one takes longer than a blink.
 const WAITING = { paper: "Setting the measured runs beside the paper …" };
 const BLINK = 200;
@@ -75,7 +76,7 @@ async function openOnlyRun(route) {
 
 function drawNavigation(view) {
   const views = { runs: "Runs", ...(exported ? {} : { train: "Train here" }), paper: "Paper" };
-  const current = { "": "runs", run: "runs", compare: "runs", ask: "runs" }[view] ?? view;
+  const current = { "": "runs", run: "runs", mechanism: "runs", compare: "runs", ask: "runs" }[view] ?? view;
   const item = ([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null });
   document.querySelector("nav").replaceChildren(...Object.entries(views).map(item));
 }

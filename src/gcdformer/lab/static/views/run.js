@@ -9,6 +9,7 @@ import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, joinIds, link, update } from "../route.js";
 import { shareButtons } from "../share.js";
+import { BandsSection } from "./bands.js";
 import { Player } from "./player.js";
 import {
   certificate, classesTable, counterexamples, describe, detail, facts, knownFormula, lede, otherLede, rulesList, runTitle,
@@ -59,6 +60,7 @@ class RunPage {
     this.grid = new Grid(focus);
     this.heat = new Heat(focus);
     this.sieve = new Sieve(focus);
+    this.bands = new BandsSection(run, signal);
     this.history = new History(run, { onEpoch: (epoch) => this.seek(epoch), onHover: (k) => this.hover(k) });
     const part = (tag) => (name) => [name, h(tag, { class: name })];
     this.parts = Object.fromEntries([
@@ -82,6 +84,7 @@ class RunPage {
     const canCompare = !run.example;
     const actions = h("p", { class: "actions" },
       canAsk && h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }),
+      h("a", { class: "button quiet", href: link("mechanism", run.id), text: "Where its divisors live" }),
       canCompare && h("a", { class: "button quiet", href: link("runs", null, { pick: joinIds([run.id]) }), text: "Compare with others" }));
     return [
       hero({ crumbs: crumbs(run), title: runTitle(run) },
@@ -119,6 +122,7 @@ class RunPage {
           h("p", { text: "Fidelity is the share of test pairs on which the model predicts what the rules say." }),
           parts.certificate,
           parts.counter)),
+      this.bands.element,
       h("section", { class: "wide with-events" },
         h("div", { class: "side" },
           h("h2", { text: "How it was learned" }),
@@ -142,6 +146,7 @@ class RunPage {
     if (this.epoch !== epoch) return;
     const began = performance.now();
     this.show(data);
+    this.bands.show(epoch);
     performance.measure("redraw", { start: began });
     const near = Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i]).flat();
     this.epochs.ahead(near.filter((other) => other >= 1 && other <= last));
@@ -210,6 +215,7 @@ class RunPage {
     this.drawEvents();
     if (atEnd || shrunk) this.go(run.columns.epoch.length, { write: false });
     else if (this.data) this.show(this.data);
+    this.bands.show(this.epoch, run);
   }
 
   drawEvents() {

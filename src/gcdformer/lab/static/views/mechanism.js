@@ -1,0 +1,110 @@
+// Where in the network each learned prime is carried: places by primes, ten swaps of one, the clocks, the overlap, the controls.
+
+import { mechanism, oneRun } from "../api.js";
+import { answer, command, h, hero, section, share, table, whole } from "../dom.js";
+import { clockFigure, residueColour } from "../figures/clock.js";
+import { overlapMatrix, placeName, Places, primeName } from "../figures/matrix.js";
+import { link } from "../route.js";
+import { describe, runTitle } from "./words.js";
+
+const VERDICTS = { located: "good", spread: "", "not found": "bad" };
+const MOST_RESIDUES = 8;
+
+export async function mechanismView(place, { id }) {
+  const [{ body: run }, { found, missing, command: words, sentences }] = await Promise.all([oneRun(id), mechanism(id)]);
+  const crumbs = [h("a", { href: link("runs"), text: "Runs" }), " / ", h("a", { href: link("run", id), text: run.example ? runTitle(run) : run.name }), ` / ${describe(run)}`];
+  const lede = "The rules say what the model answers. This is about where in the network the answer comes from. Run (a, b), but at one place put in the value from (a′, b), where a′ differs from a in divisibility by a prime p and in nothing else that the rules look at. Then look at the answer.";
+  if (!found) {
+    place.append(hero({ crumbs, title: "Where a divisor lives", lede },
+      h("p", { class: "missing" }, `${missing} This command finds out and writes mechanism.json into the run's folder:`), command(words)));
+    return;
+  }
+  place.append(
+    hero({ crumbs, title: "Where a divisor lives", lede },
+      h("p", {}, h("span", { class: `badge ${VERDICTS[found.verdict] ?? ""}`, text: found.verdict }), ` epoch ${found.epoch}, base ${found.base}`)),
+    section("plain", "What was found", h("ul", { class: "rules findings" }, sentences.map(finding))));
+  if (!found.primes.length) return;
+  place.append(placesSection(found), ...clocksSection(found), section("plain overlaps", "Do the primes share space?",
+    h("p", { text: "How much the subspaces of two primes overlap. 1: the smaller one lies within the other; 0: they are orthogonal; –: they are at different sites." }),
+    overlapMatrix(found)), controlsSection(found), ...trainingSection(found),
+  section("plain", "How to repeat it", command(words)));
+}
+
+const finding = (text) => h("li", { class: text.startsWith("Alarm") ? "no" : "yes", text });
+
+function placesSection(found) {
+  const detail = h("div", { class: "detail swaps", "aria-live": "polite" });
+  const places = new Places(found, (prime, site, position, key) => {
+    places.choose(key);
+    detail.replaceChildren(...swaps(found, prime, site, position));
+  });
+  const best = found.primes[0];
+  const key = `${best.p}|${best.best.site}|${best.best.position}`;
+  places.choose(key);
+  detail.replaceChildren(...swaps(found, best, best.best.site, best.best.position));
+  const all = h("input", { type: "checkbox", id: "all-places", onchange: (event) => places.showAll(event.target.checked) });
+  return h("section", { class: "pair" },
+    h("div", {},
+      h("h2", { text: "Places by primes" }),
+      h("p", { text: "Percent of the answers that become what the rules say for the swapped pair. Removes: p divides a, the value comes from an operand that p does not divide. Adds: the other way round." }),
+      h("p", {}, h("label", { class: "check" }, all, " also places that move nothing")),
+      places.element,
+      h("p", { class: "legend", text: `* does not divide the base ${found.base}. Rows of a site are the tokens of the question. Choose a cell to see swaps.` })),
+    detail);
+}
+
+// What a place does for a prime, and the swaps that were kept: those at the prime's best place.
+function swaps(found, prime, site, position) {
+  const at = (direction) => prime[direction][site]?.[position] ?? null;
+  const said = (value) => (value === null ? "too few pairs to say" : share(value));
+  const { best, examples, p } = prime;
+  const rows = examples.map((swap) => [whole(swap.a), whole(swap.b), whole(swap.swapped), swap.before, swap.expected,
+    h("span", { class: swap.answer === swap.expected ? "as-said" : "not-as-said", text: answer(swap.answer) })]);
+  return [
+    h("h3", { text: `${primeName(prime)} at the ${placeName(found, site, position)}` }),
+    h("p", {}, h("code", { text: site }), `: removes ${p} in ${said(at("interchange"))}, adds it in ${said(at("adding"))}.`),
+    h("p", { text: `The best place of ${p} is the ${best.name}: ${share(best.share)} (95 %: ${share(best.low)} to ${share(best.high)}, ${best.n} pairs). Verdict: ${prime.verdict}; ${prime.why}.` }),
+    prime.powers.length ? h("p", { text: `Its powers: ${prime.powers.map(({ q, verdict }) => `${q} ${verdict}`).join(", ")}.` }) : "",
+    h("h3", { text: `${rows.length} swaps at the best place` }),
+    table(`Swaps of ${p}`, ["a", "b", "value from", "before", "rules say", "came out"], rows),
+  ];
+}
+
+function clocksSection(found) {
+  const shown = found.primes.filter((prime) => prime.clock);
+  if (!shown.length) return [];
+  const figure = (prime) => {
+    const { clock, p } = prime;
+    const legend = p <= MOST_RESIDUES
+      ? Array.from({ length: p }, (_, residue) => h("span", {}, h("i", { class: "dot", style: { background: residueColour(residue, p) } }), `${residue}`))
+      : [`${p} residues, round the colours`];
+    return h("figure", {}, clockFigure(clock, p),
+      h("figcaption", {}, h("b", { text: `${primeName(prime)}, rank ${prime.rank}` }),
+        ` Residues explain ${share(clock.share)} of the variance (chance ${share(clock.chance)}), multiple or not ${share(clock.flag)}, frequency ${clock.frequency}/${p} ${share(clock.frequency_share)}.`,
+        h("span", { class: "legend" }, legend)));
+  };
+  return [h("section", {}, h("h2", { text: "The clock of each prime" }),
+    h("p", { class: "measure", text: `Each dot is a digit in base ${found.base}, in the plane of the prime's subspace, coloured by its residue. Multiples have a ring. A model that has to add residues keeps them apart; one that reads divisibility off one digit needs a flag only.` }),
+    h("div", { class: "clocks" }, shown.map(figure)))];
+}
+
+// When the place of each prime appeared, beside when the prime entered D; only if several checkpoints were looked at.
+function trainingSection({ through_training: history }) {
+  const primes = Object.keys(history);
+  if (!primes.length) return [];
+  const moment = ({ learned, adding, residues }) => `${share(adding)}, ${share(residues)}${learned ? ", in D" : ""}`;
+  const rows = history[primes[0]].map(({ epoch }, index) => [epoch, ...primes.map((p) => moment(history[p][index]))]);
+  return [section("wide-table", "Through training",
+    h("p", { class: "measure", text: "How often all digits of a, exchanged at the final site of the prime, add it, and how much of the variance at its final place the residues of the digits explain." }),
+    table("Primes through training", ["epoch", ...primes], rows, { lined: true }))];
+}
+
+function controlsSection(found) {
+  const rows = found.primes.map((prime) => [primeName(prime), share(prime.best.share), share(prime.best.adding), share(prime.whole.adding), share(prime.unchanged),
+    share(prime.control), prime.subspace ? share(prime.subspace.permuted) : "–", prime.verdict]);
+  const unlearned = found.unlearned.map(({ p, pairs, share: part }) => `${p}: ${share(part)} of ${pairs} pairs`);
+  return section("wide-table", "Controls",
+    h("p", { class: "measure", text: found.alarms.length ? `Alarm: ${found.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm; none does here. Neutral swaps have to leave the answer as it is. The same network with fresh weights, and subspaces that were fitted to permuted answers, must not follow a swap." }),
+    table("Controls", ["p", "removes", "adds", "best set adds", "neutral: stays", "fresh weights", "permuted", "verdict"], rows, { lined: true }),
+    unlearned.length ? h("p", { class: "measure", text: `Primes that are not learned, at the same places: ${unlearned.join(", ")}.` }) : null);
+}
