@@ -67,13 +67,13 @@ def test_counterfactuals_differ_by_one_prime_alone(highest: dict[int, int], base
         assert (a <= layout.largest).all() and (other <= layout.largest).all()
         for j in range(layout.digits):
             mixed = a + (digits(other, base, j) - digits(a, base, j)) * base**j
-            labels = rules.labels_of(np.gcd(mixed, b))
+            labels = rules.model.labels_to(np.gcd(mixed, b))
             assert ((labels == before) | (labels == after)).all()
         neutral = draw_neutral(rules, layout, swaps.pairs, side, rng)
         for j in range(layout.digits):
             a, other = neutral.pairs[:, side], neutral.sources[:, side]
             mixed = a + (digits(other, base, j) - digits(a, base, j)) * base**j
-            assert (rules.labels_of(np.gcd(mixed, neutral.pairs[:, 1 - side])) == neutral.before).all()
+            assert (rules.model.labels_to(np.gcd(mixed, neutral.pairs[:, 1 - side])) == neutral.before).all()
         assert (neutral.pairs[:, side] != neutral.sources[:, side]).all()
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.bands import Band, limits_text
@@ -113,8 +115,9 @@ class Explanation:
     @property
     def mean_agreement(self) -> float:
         """The share of predictions that agree with the rules, a mean over the k tested."""
-        answers = {k: self.model.answer(k) for k in self.shares}
-        agree = [0.0 if answers[k] == UNREADABLE else s.get(answers[k], 0.0) for k, s in self.shares.items()]
+        answers = self.model.answers_to(np.array([*self.shares], dtype=np.int64)).tolist()
+        agree = [0.0 if answer == UNREADABLE else s.get(answer, 0.0)
+                 for s, answer in zip(self.shares.values(), answers, strict=True)]
         return sum(agree) / max(len(agree), 1)
 
     @property
