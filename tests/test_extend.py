@@ -34,7 +34,8 @@ from gcdformer.models import build_model, count_parameters, flops_per_example, g
 from gcdformer.models.build import FAMILIES
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
 from gcdformer.numbers.encoding import BEGIN, END
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.runs.run import Run
 from gcdformer.training.optimizer import OPTIMIZERS
 from gcdformer.training.trackers import TRACKERS

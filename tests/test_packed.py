@@ -24,7 +24,8 @@ from gcdformer.models.packed import program as packed_program
 from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.packed.product import PANEL, product
 from gcdformer.models.transformer import Transformer
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.backends import AutogradBackend, PackedBackend
 from gcdformer.training.learner import Learner, new_model, start_model
 from gcdformer.training.optimizer import nearly_orthogonal

@@ -6,8 +6,9 @@ from math import gcd, prod
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import mode, readable
+from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
+from gcdformer.explanation.transition import mode
 from gcdformer.numbers.theory import prime_factors
 
 

@@ -21,8 +21,7 @@ from gcdformer.explanation.breaches import Breach, ForeignAnswer, Hesitation, No
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.explanation.statistics import wilson
-from gcdformer.explanation.transition import Shares, Transition
-from gcdformer.explanation.transition import mode as mode
+from gcdformer.explanation.transition import Shares, Transition, mode
 from gcdformer.numbers.encoding import Integers, Mask
 
 

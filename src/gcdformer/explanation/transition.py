@@ -73,7 +73,7 @@ def on_their_way(candidates: set[int], shares: Shares, pairs: Mapping[int, int],
 
 
 def mode(shares: Mapping[int, float]) -> int:
-    """f(k)."""
+    """The most frequent prediction, f(k). `shares` is sorted by falling share, as `PredictionTable.counts_of` returns it."""
     return next(iter(shares))
 
 

@@ -21,7 +21,7 @@ from gcdformer.explanation.mistakes import right_by_digits
 from gcdformer.explanation.transition import Earlier, Shares, no_earlier
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.folder import RunFolder, epochs_with_weights
 from gcdformer.runs.run import Run
 
 LARGEST_IN_BOTH_ORDERS, LARGEST_EXHAUSTIVE = 5000, 10_000
@@ -117,8 +117,7 @@ def add_run_bands(found: Explanation, run: Run, epoch: int, prior: str | float |
 
 
 def has_weights(run: Run, epoch: int) -> bool:
-    from gcdformer.runs.checkpoint import checkpoint_steps
-    return epoch * run.config.training.steps_per_epoch in checkpoint_steps(run.path)
+    return epoch in epochs_with_weights(run.path, run.config.training.steps_per_epoch)
 
 
 def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:

@@ -16,6 +16,7 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.files import read_sums, replace_file
+from gcdformer.runs.folder import checkpoint_path, epochs_with_weights
 from gcdformer.runs.run import Run
 
 NAME = "mechanism.json"
@@ -67,7 +68,8 @@ def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: in
     final = prepare(run.predictor(epoch), explanation, pairs, seed)
     swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in found.primes}
     known = {int(line["epoch"]): set(line["D"]) for line in run.metrics}
-    epochs = [one for one in epochs_with_weights(run) if one <= epoch and one in known]
+    kept = epochs_with_weights(run.path, run.config.training.steps_per_epoch)
+    epochs = [one for one in kept if one <= epoch and one in known]
     moments: dict[int, list[Moment]] = {prime.p: [] for prime in found.primes}
     for number, one in enumerate(epochs):
         on_step(number, len(epochs))
@@ -77,14 +79,8 @@ def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: in
     return moments
 
 
-def epochs_with_weights(run: Run) -> list[int]:
-    from gcdformer.runs.folder import checkpoint_steps
-    per_epoch = run.config.training.steps_per_epoch
-    return [step // per_epoch for step in checkpoint_steps(run.path) if step % per_epoch == 0]
-
-
 def weights_digest(run: Run, step: int) -> str:
-    from gcdformer.runs.checkpoint import FILES, checkpoint_path
+    from gcdformer.runs.checkpoint import FILES
     return read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
 
 
