@@ -149,6 +149,17 @@ def test_predictor_answers_the_same_on_any_number_of_threads(threads: int) -> No
     assert seen == sorted(seen) and seen[-1] == 3000
 
 
+def test_a_batch_that_fails_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(generator: PackedGenerator, rows: PackedRows, longest: int) -> None:
+        raise MemoryError("no room")
+
+    config, problem = setting("uneven")
+    predictor = Predictor(model_of(config, problem), problem, CPU, threads=2)
+    monkeypatch.setattr(PackedGenerator, "generate", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        predictor.tokens(Stream.of(config, problem).examples(0, 6000))
+
+
 def learned(config: Config, problem: Problem, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:
     learner = Learner(config, problem, new_model(config, problem), CPU)
     losses = [learner.learn(step)[0] for step in range(steps)]
