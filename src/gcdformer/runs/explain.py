@@ -132,8 +132,7 @@ def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | No
     from gcdformer.evaluation.evaluate import evaluate
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
-    epoch = run.epoch(str(checkpoint)) if run.config.evaluation.fresh_tests else 1
-    sets = test_sets(run.config, run.problem, epoch)
+    sets = test_sets(run.config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
     found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
                      lambda done: on_batch(done, total))
