@@ -15,7 +15,7 @@ from gcdformer.config import Config, checked_prior
 from gcdformer.data.outcomes import training_outcomes
 from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
-from gcdformer.models.answer_tree import AnswerTree, answer_tree
+from gcdformer.models.answer_tree import AnswerTree, Scores, answer_tree
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, Probabilities
 from gcdformer.numbers.encoding import END, Integers, encode_row
 from gcdformer.numbers.outcomes import natural_outcomes
@@ -28,12 +28,12 @@ class DecisionPrior:
     name: str
     answers: Integers
     """The listed k, in order."""
-    offsets: Probabilities
+    log_ratios: Scores
     """ln P(k) - ln P_train(k) of each, up to a constant that they share."""
 
     def tree(self, base: int) -> AnswerTree:
         """The listed k as the tree that the decoder searches."""
-        return answer_tree([[*encode_row([k], base), END] for k in self.answers.tolist()], self.offsets)
+        return answer_tree([[*encode_row([k], base), END] for k in self.answers.tolist()], self.log_ratios)
 
 
 def decision_prior(config: Config, problem: Problem, prior: object, step: int) -> DecisionPrior | None:
