@@ -21,11 +21,10 @@ from gcdformer.explanation.counterexamples import Counterexample, find_counterex
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
 from gcdformer.explanation.mistakes import Mistakes, find_mistakes
 from gcdformer.explanation.rules import Rule, RuleModel, readable
-from gcdformer.explanation.statistics import Fidelity, Power, power_of, wilson
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, Power, power_of, wilson
 from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier
 from gcdformer.numbers.theory import count_pairs, exact_accuracy
 
-CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
 DRAWS_FOR_ALL = 7
 """How often as many pairs as there are must be drawn, with replacement, to take them for all."""
@@ -122,7 +121,7 @@ class Explanation:
 
     @property
     def least_mean_agreement(self) -> float:
-        """The lower end of its 95 % interval: k with few pairs make it wider, but for those that have no more."""
+        """The lower end of its 95 % interval: k with few pairs widen it, unless those are all the pairs there are."""
         sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
         if self.exhaustive or not sampled:
             return self.mean_agreement
@@ -257,7 +256,7 @@ def shares_of(table: PredictionTable, least_pairs: int = 1,
 
 
 def has_all_pairs(k: int, count: int, maximum: int | None) -> bool:
-    """Whether k has fewer pairs in all than are asked for, and they were drawn."""
+    """Whether every pair with GCD k was drawn, there being fewer than LEAST_PAIRS."""
     return count < LEAST_PAIRS and maximum is not None and count >= count_pairs(maximum, k)
 
 

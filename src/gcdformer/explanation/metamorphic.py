@@ -6,7 +6,6 @@ rate with its 95 % interval and counterexamples. Knows a function predict(a, b) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +13,12 @@ import numpy as np
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.bands import Predict
 from gcdformer.explanation.rules import RuleModel, readable
 from gcdformer.explanation.statistics import wilson
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask
 
-Predict = Callable[[Integers, Integers], Integers]
 MOST_EXAMPLES = 10
 
 
