@@ -18,8 +18,9 @@ from gcdformer import Run, train
 from gcdformer.config import Config
 from gcdformer.errors import UserError
 from gcdformer.lab.catalogue import EXAMPLES
-from gcdformer.runs.checkpoint import Checkpoint, checkpoint_path, load_checkpoint, save_checkpoint
+from gcdformer.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from gcdformer.runs.files import remove_folder
+from gcdformer.runs.folder import checkpoint_path
 from gcdformer.runs.mechanism import NAME, mechanism, write_mechanism
 
 WITH_MECHANISM = "example-grokking"

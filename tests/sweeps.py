@@ -12,7 +12,8 @@ from pathlib import Path
 
 from conftest import tiny_config
 from gcdformer import Config, Run, load_run, train
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from leftovers import is_running
 
 FIXED = """

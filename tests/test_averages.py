@@ -10,8 +10,9 @@ import torch
 from conftest import tiny_config
 from gcdformer import Config, DamagedFile, Problem, load_exported, train
 from gcdformer.data.testsets import test_sets as make_test_sets
-from gcdformer.runs.checkpoint import Checkpoint, checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import Checkpoint, load_checkpoint
 from gcdformer.runs.exported import export_run
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.averages import Averages
 from gcdformer.training.learner import Learner
 from gcdformer.training.session import new_model

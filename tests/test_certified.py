@@ -18,9 +18,8 @@ from gcdformer.commands.train import show_learned
 from gcdformer.evaluation import score
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.runs import hints
-from gcdformer.runs.checkpoint import checkpoint_steps
 from gcdformer.runs.explain import certified_epoch, explain_evaluation, explain_run
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.folder import RunFolder, checkpoint_steps
 from gcdformer.runs.metrics import read_metrics, to_text
 from gcdformer.training.loop import score_line
 from test_excused import COMING, EIGHTY

@@ -14,7 +14,8 @@ from gcdformer import Config, Problem, UserError, preset, train
 from gcdformer.config import config_leaves
 from gcdformer.options import read_config_file
 from gcdformer.presets import PRESETS
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 
 # A changed value for each leaf, with the others it needs. The run it gives must differ from the one without it.
 COSINE = {"schedule": "cosine", "horizon": 40}

@@ -18,7 +18,7 @@ from gcdformer import Config, Problem, train
 from gcdformer.models import build_model, sequence_loss
 from gcdformer.models.inspect import attention, trace
 from gcdformer.numbers.encoding import BEGIN
-from gcdformer.runs.checkpoint import checkpoint_steps
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.learner import AHEAD, Diverged, Learner, new_model
 from test_training import StopAfter, fingerprint
 

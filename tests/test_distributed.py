@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from conftest import tiny_config
 from gcdformer import Problem, UserError, load_run, train
-from gcdformer.runs.checkpoint import checkpoint_steps
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.device import cuts
 from gcdformer.training.learner import Learner, new_model
 from rank_steps import steps

@@ -1,4 +1,5 @@
-"""The code of docs/extend.md works: a task, a distribution, a model, an optimiser, a tracker and a verb.
+"""The code of docs/extend.md works: a task, a distribution, a model, an optimiser, a tracker, a form of rules, a verb and a
+figure.
 
 Each is put where the page says that it goes, under a name that the configuration knows already.
 """
@@ -9,6 +10,7 @@ import argparse
 import json
 import re
 import textwrap
+from io import StringIO
 from math import gcd
 from pathlib import Path
 from typing import Any, get_args
@@ -16,6 +18,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from conftest import ROOT, tiny_config
 from gcdformer import Problem, Stream, explain, run_with_cache, train
@@ -23,12 +26,16 @@ from gcdformer.config import Family, OperandDistribution
 from gcdformer.config.sections import TRACKERS as TRACKER_NAMES
 from gcdformer.config.sections import Optimizer
 from gcdformer.display import figures
+from gcdformer.display.terminal import show_explanation
+from gcdformer.evaluation import PredictionTable
+from gcdformer.explanation import forms
 from gcdformer.explanation.forms import FORMS
 from gcdformer.models import build_model, count_parameters, flops_per_example, generate
 from gcdformer.models.build import FAMILIES
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
 from gcdformer.numbers.encoding import BEGIN, END
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.runs.run import Run
 from gcdformer.training.optimizer import OPTIMIZERS
 from gcdformer.training.trackers import TRACKERS
@@ -123,6 +130,20 @@ def test_a_tracker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tiny_config(max_epochs=2, trackers="tensorboard"), tmp_path / "run", progress=False)
     rows = (tmp_path / "run" / "trackers" / "csv" / "metrics.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows] == ["1", "2"]
+
+
+def test_a_form_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = np.repeat(np.arange(1, 101), 40)
+    constant = PredictionTable.of(k, k, np.full(len(k), 6))
+    assert explain(constant, 10).form is forms.NONE
+    monkeypatch.setattr(forms, "FORMS", (defined("Constant")["Constant"](), *FORMS))
+    found = explain(constant, 10)
+    assert found.to_json()["form"] == "C" and found.rules["constant"].holds and found.answer(35, 77) == 6
+    console = Console(file=StringIO(), width=120)
+    show_explanation(console, found, "constant")
+    for text in (console.file.getvalue(), found._repr_html_()):
+        assert "one answer whatever the GCD" in text and "the usual answer is the same for every k" in text
+    assert explain(PredictionTable.of(k, k, np.where(k % 2, 1, 2)), 10).form is forms.R, "other tables keep their form"
 
 
 def test_a_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from gcdformer import Config, Problem, Stream, UserError
-from gcdformer.data.files import CHUNK, column_names, write_examples, write_text
+from gcdformer.data.files import CHUNK, write_examples, write_text
+from gcdformer.data.problem import column_names
 from gcdformer.data.reading import read_examples
 
 # A task and the columns of its files.

@@ -67,13 +67,13 @@ def test_counterfactuals_differ_by_one_prime_alone(highest: dict[int, int], base
         assert (a <= layout.largest).all() and (other <= layout.largest).all()
         for j in range(layout.digits):
             mixed = a + (digits(other, base, j) - digits(a, base, j)) * base**j
-            labels = rules.labels_of(np.gcd(mixed, b))
+            labels = rules.model.labels_to(np.gcd(mixed, b))
             assert ((labels == before) | (labels == after)).all()
         neutral = draw_neutral(rules, layout, swaps.pairs, side, rng)
         for j in range(layout.digits):
             a, other = neutral.pairs[:, side], neutral.sources[:, side]
             mixed = a + (digits(other, base, j) - digits(a, base, j)) * base**j
-            assert (rules.labels_of(np.gcd(mixed, neutral.pairs[:, 1 - side])) == neutral.before).all()
+            assert (rules.model.labels_to(np.gcd(mixed, neutral.pairs[:, 1 - side])) == neutral.before).all()
         assert (neutral.pairs[:, side] != neutral.sources[:, side]).all()
 
 
@@ -243,11 +243,11 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
     at_input = three.interchange["encoder.embedding"][1:3], three.adding["encoder.embedding"][1:3]
     assert min(share or 0 for share in at_input[0]) > 0.85 and max(share or 0 for share in at_input[1]) < 0.2, "a sum"
     assert min(three.whole.share, three.whole.adding) >= 0.9
-    assert two.rank == 1 and three.rank is not None and three.rank <= 4 and (found.overlap[0][1] or 0) < 0.2
+    assert two.rank == 1 and three.rank <= 4 and (found.overlap[0][1] or 0) < 0.2
     for prime in found.primes:
         assert prime.unchanged >= 0.9 and prime.control < 0.02 and prime.pairs == 60 and 0.3 < prime.following <= 1
-        assert prime.clock is not None and prime.clock.share > 10 * prime.clock.chance
-        assert prime.subspace is not None and prime.subspace.share >= 0.8 * prime.subspace.whole
+        assert prime.clock.share > 10 * prime.clock.chance
+        assert prime.subspace.share >= 0.8 * prime.subspace.whole
         assert len(prime.examples) == 10 and all(example.before == prime.p * example.expected for example in prime.examples)
     assert [power.q for power in two.powers] == [4, 8, 16, 32] and {power.verdict for power in two.powers} == {"located"}
     assert not found.alarms and found.verdict == "spread" and [one.p for one in found.unlearned] == [5, 7]
@@ -286,7 +286,7 @@ def test_a_recurrent_model_has_one_place(family: str, tmp_path: Path) -> None:
     for prime in found.primes[:2]:
         assert prime.best.site == "encoder.final.hidden" and prime.best.name == "final state"
         assert min(prime.best.share, prime.best.adding) == 1, "the whole question is exchanged"
-        assert prime.subspace is not None and prime.subspace.rank <= prime.subspace.dimension / 4 and prime.control < 0.02
+        assert prime.subspace.rank <= prime.subspace.dimension / 4 and prime.control < 0.02
     said = " ".join(sentences(found))
     assert "read off the last digit" in said and "the final state is all that the decoder knows" in said
     assert "final state" in found._repr_html_()
@@ -294,7 +294,6 @@ def test_a_recurrent_model_has_one_place(family: str, tmp_path: Path) -> None:
 
 def test_a_control_that_passes_is_an_alarm(found: Mechanism) -> None:
     two = found.primes[0]
-    assert two.subspace is not None
     for bad in (replace(two, control=0.3), replace(two, subspace=replace(two.subspace, permuted=0.4, permuted_n=50))):
         alarms = raised_alarms([bad], found.unlearned)
         assert len(alarms) == 1 and run_verdict([bad], alarms) == "not found"

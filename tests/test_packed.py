@@ -24,7 +24,8 @@ from gcdformer.models.packed import program as packed_program
 from gcdformer.models.packed.generate import PackedGenerator
 from gcdformer.models.packed.product import PANEL, product
 from gcdformer.models.transformer import Transformer
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.backends import AutogradBackend, PackedBackend
 from gcdformer.training.learner import Learner, new_model, start_model
 from gcdformer.training.optimizer import nearly_orthogonal
@@ -146,6 +147,17 @@ def test_predictor_answers_the_same_on_any_number_of_threads(threads: int) -> No
     predictor = Predictor(model, problem, CPU, on_batch=seen.append, threads=threads)
     np.testing.assert_array_equal(predictor.tokens(questions), wanted)
     assert seen == sorted(seen) and seen[-1] == 3000
+
+
+def test_a_batch_that_fails_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(generator: PackedGenerator, rows: PackedRows, longest: int) -> None:
+        raise MemoryError("no room")
+
+    config, problem = setting("uneven")
+    predictor = Predictor(model_of(config, problem), problem, CPU, threads=2)
+    monkeypatch.setattr(PackedGenerator, "generate", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        predictor.tokens(Stream.of(config, problem).examples(0, 6000))
 
 
 def learned(config: Config, problem: Problem, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:

@@ -41,8 +41,8 @@ def test_answers_are_the_best_of_all(family: str, base: int) -> None:
     longest, random = problem.longest_target, np.random.default_rng(base)
     logs, greedy = brute_force(model, torch.from_numpy(inputs), natural.tree(base), longest)
     seen: set[int] = set()
-    for offsets in (natural.offsets, *(scale * random.standard_normal(60) for scale in (1, 3, 6, 10, 20, 40))):
-        tree = replace(natural, offsets=offsets).tree(base)
+    for offsets in (natural.log_ratios, *(scale * random.standard_normal(60) for scale in (1, 3, 6, 10, 20, 40))):
+        tree = replace(natural, log_ratios=offsets).tree(base)
         got = generate_best(model, torch.from_numpy(inputs), longest, tree)
         check(got, logs, greedy, tree)
         if isinstance(model, Transformer):
@@ -122,7 +122,7 @@ def test_the_offsets_are_what_the_distributions_say(tmp_path: Path) -> None:
     def offsets(prior: object) -> Integers:
         found = decision_prior(config, problem, prior, 1)
         assert found is not None
-        return found.offsets - found.offsets[0]
+        return found.log_ratios - found.log_ratios[0]
 
     np.testing.assert_allclose(offsets("uniform"), np.log(k), atol=1e-12)
     np.testing.assert_allclose(offsets(1), 0 * k, atol=1e-12)
@@ -132,7 +132,7 @@ def test_the_offsets_are_what_the_distributions_say(tmp_path: Path) -> None:
     weighted = tiny_config(outcomes="weights", weights_file=str(tmp_path / "weights.csv"))
     found = decision_prior(weighted, Problem.of(weighted), 0, 1)
     assert found is not None and list(found.answers) == [3, 7]
-    np.testing.assert_allclose(np.diff(found.offsets), np.log(1 / 2))
+    np.testing.assert_allclose(np.diff(found.log_ratios), np.log(1 / 2))
 
 
 def test_the_words_for_a_prior() -> None:
@@ -202,9 +202,9 @@ def test_a_shifting_distribution_counts_as_it_is_at_the_checkpoint(tmp_path: Pat
     for epoch in (1, 2):
         prior, step = run.predictor(epoch, prior="uniform").prior, run.checkpoint_step(str(epoch))
         assert prior is not None
-        np.testing.assert_allclose(prior.offsets, -np.log(training_outcomes(config, run.problem, step)))
+        np.testing.assert_allclose(prior.log_ratios, -np.log(training_outcomes(config, run.problem, step)))
     first, last = (run.predictor(epoch, prior="uniform").prior for epoch in (1, 2))
-    assert first is not None and last is not None and np.ptp(last.offsets) > np.ptp(first.offsets)
+    assert first is not None and last is not None and np.ptp(last.log_ratios) > np.ptp(first.log_ratios)
 
 
 def test_the_commands(uniform_run: Run, tmp_path: Path) -> None:

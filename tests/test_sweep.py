@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from conftest import tiny_config
 from gcdformer import UserError, load_run, train
 from gcdformer.cli import main
-from gcdformer.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-from gcdformer.runs.folder import RunFolder
+from gcdformer.runs.checkpoint import load_checkpoint, save_checkpoint
+from gcdformer.runs.folder import RunFolder, checkpoint_path
 from gcdformer.sweeps.estimate import wall_seconds
 from gcdformer.sweeps.launcher import LocalLauncher, exit_code, record_outcome, was_killed
 from gcdformer.sweeps.on_ray import places

@@ -18,7 +18,8 @@ from conftest import tiny_config
 from gcdformer import Run, UserError, train
 from gcdformer.cli import main
 from gcdformer.display.figures import CELL_COLOURS, grid_picture
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training import trackers
 from gcdformer.training.trackers import SCALARS, TRACKERS, Tracker
 from gcdformer.training.view import Event, Note, View

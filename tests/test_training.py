@@ -17,7 +17,8 @@ import torch
 
 from conftest import tiny_config
 from gcdformer import Config, Run, UserError, load_run, preset, train
-from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_path, checkpoint_steps
 from gcdformer.training.optimizer import learning_rate
 from gcdformer.training.session import run_session
 from gcdformer.training.view import Evaluating, Event, Note, Stepped, View

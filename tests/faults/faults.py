@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer import load_run
-from gcdformer.runs.checkpoint import checkpoint_path, checkpoint_steps
+from gcdformer.runs.folder import checkpoint_path, checkpoint_steps
 
 FULL = os.environ.get("FAULTS") == "full"
 CLOCK = {"seconds", "throughput"}

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gcdformer.runs.checkpoint import FILES, checkpoint_path, checkpoint_steps
 from gcdformer.runs.files import sha256
-from gcdformer.runs.folder import HEADER
+from gcdformer.runs.folder import FILES, HEADER, checkpoint_path, checkpoint_steps
 from gcdformer.runs.metrics import to_text
 
 

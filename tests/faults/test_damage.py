@@ -11,7 +11,7 @@ from conftest import ROOT, Figures, gcdformer
 from faults import TINY, Child, count, fingerprint, rng_of, run_to_end
 from gcdformer import DamagedFile, UserError, load_run
 from gcdformer.cli import main
-from gcdformer.runs.checkpoint import FILES, checkpoint_path, checkpoint_steps
+from gcdformer.runs.folder import FILES, checkpoint_path, checkpoint_steps
 
 WORDS: list[object] = ["train", *TINY, "--max-epochs", 3]
 FORMATS = ROOT / "tests" / "data" / "formats"

@@ -14,7 +14,8 @@ import pytest
 from conftest import Figures
 from faults import OFTEN, TINY, Child, count, fingerprint, leftovers, one_line_error, rng_of, run_to_end
 from gcdformer import load_run
-from gcdformer.runs.checkpoint import checkpoint_steps, load_checkpoint
+from gcdformer.runs.checkpoint import load_checkpoint
+from gcdformer.runs.folder import checkpoint_steps
 
 WORDS: list[object] = ["train", *TINY, *OFTEN]
 SIZE = 4 << 20

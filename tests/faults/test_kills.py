@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Figures
 from faults import EPOCH_STEPS, OFTEN, TINY, Child, count, fingerprint, leftovers, rng_of, run_to_end
-from gcdformer.runs.checkpoint import checkpoint_steps
+from gcdformer.runs.folder import checkpoint_steps
 
 Whole = tuple[tuple[object, ...], int]
 WORDS: list[object] = ["train", *TINY, *OFTEN, "--max-epochs", 3]

@@ -18,7 +18,7 @@ import pytest
 
 from conftest import Figures
 from faults import OFTEN, TINY, Child, count, fingerprint, rng_of, run_to_end
-from gcdformer.runs.checkpoint import checkpoint_steps
+from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.signals import StopRequest, ending_at_once
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)

@@ -83,24 +83,27 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
     first, checkpoint = runs[0], args.epoch or args.checkpoint or "last"
     prior = chosen_prior(args, first.config)
     other = prior != first.config.evaluation.prior
-    with progress("reading the prediction tables", quiet=args.quiet) as advance:
-        epoch = first.epoch(checkpoint)
-        found = explain_run(first, epoch)
-        lines = first.metrics
-        earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
-    notes = [earlier] if earlier and not args.exhaustive and not other else []
-    if other and not args.exhaustive:
+    with progress("reading the prediction tables", quiet=args.quiet):
+        epoch, lines = first.epoch(checkpoint), first.metrics
+    notes: list[str] = []
+    if args.exhaustive:
+        found = explain_exhaustively(first, checkpoint, args, prior)
+    elif other:
         with progress("decoding the test sets", quiet=args.quiet) as advance:
             found = explain_under_prior(first, checkpoint, prior, advance)
+    else:
+        with progress("reading the prediction tables", quiet=args.quiet) as advance:
+            found = explain_run(first, epoch)
+            earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
+        notes += [earlier] if earlier else []
     if other:
         notes.append(f"answers decided under {prior_in_words(prior)}, afresh: so are f(k) and the share of each k on the "
                      "stratified set; the timeline is the training's")
-    if args.exhaustive:
-        found = explain_exhaustively(first, checkpoint, args)
-    elif not args.no_bands and has_weights(first, epoch):
+    wants_bands = not args.exhaustive and not args.no_bands
+    if wants_bands and has_weights(first, epoch):
         with progress("asking for pairs of other sizes and orders", quiet=args.quiet):
             found = add_run_bands(found, first, epoch, prior)
-    elif not args.no_bands:
+    elif wants_bands:
         notes.append(f"sizes and orders were not judged: the weights of epoch {epoch} are not kept")
     history = timeline(line for line in lines if line["epoch"] <= epoch)
     checks = run_checks(first, checkpoint, found, prior, quiet=args.quiet) if args.checks else []
@@ -158,11 +161,11 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         console.print(f"\nwritten to {args.html}")
 
 
-def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace) -> Explanation:
+def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace, prior: str) -> Explanation:
     """The checkpoint's model on all pairs; its weights must be kept."""
     maximum = run.config.task.maximum if args.max is None else parse_integer(args.max, "max", 1, run.config.task.maximum)
     with progress(f"trying all pairs of 1..{maximum}", all_pairs_count(maximum), quiet=args.quiet) as advance:
-        return explain_all_of_run(run, checkpoint, maximum, advance, args.prior)
+        return explain_all_of_run(run, checkpoint, maximum, advance, prior)
 
 
 def run_checks(run: Run, checkpoint: str, found: Explanation, prior: str, *, quiet: bool) -> list[Check]:

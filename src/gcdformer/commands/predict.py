@@ -12,7 +12,7 @@ import numpy as np
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.display.progress import progress
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.explanation import RuleModel
+from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.options import (
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         truths = run.problem.answer(questions).tolist()
     inputs, _ = run.problem.encode_questions(questions)
     words = run.problem.vocabulary.words
-    rules = rule_model(run, args.checkpoint) if prior == run.config.evaluation.prior else None
+    found = explanation_of(run, args.checkpoint) if prior == run.config.evaluation.prior else None
     rows: list[dict[str, Any]] = []
     for index, question in enumerate(questions.tolist()):
         output = [token for token in tokens[index].tolist() if token != END]
@@ -62,23 +62,23 @@ def run(args: argparse.Namespace) -> int:
         rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
                      "prediction": simple(prediction), "truth": simple(truths[index]),
                      "right": None if truths[index] is None else prediction == truths[index],
-                     "rule": rule_answer(rules.answer(truths[index][0])) if rules else None})
+                     "rule": rule_answer(found.model.answer(truths[index][0])) if found else None})
     if args.json:
         print_json(rows)
     elif args.integers == ["-"]:
         print_csv(rows, arity)
     else:
         for row in rows:
-            tell(row, run.config.task.task)
+            tell(row, run.config.task.task, found)
     return 0
 
 
-def rule_model(run: Run, checkpoint: str) -> RuleModel | None:
-    """The rules of that checkpoint's evaluation; None for other tasks, and before the first epoch."""
+def explanation_of(run: Run, checkpoint: str) -> Explanation | None:
+    """The explanation of that checkpoint's evaluation; None for other tasks, and before the first epoch."""
     if not run.problem.task.has_gcd or not run.metrics:
         return None
     try:
-        return explain_run(run, checkpoint).model
+        return explain_run(run, checkpoint)
     except DamagedFile as error:
         print(f"gcdformer: without the rules' answer: {error}", file=sys.stderr)
         return None
@@ -89,15 +89,15 @@ def simple(values: list[int] | None) -> Any:
     return values[0] if values is not None and len(values) == 1 else values
 
 
-def tell(row: dict[str, Any], task: str) -> None:
+def tell(row: dict[str, Any], task: str, found: Explanation | None) -> None:
     name = task.rpartition(":")[2]
     prediction = "unreadable" if row["prediction"] is None else row["prediction"]
     verdict = "right" if row["right"] else "" if row["right"] is None else f"wrong: it is {row['truth']}"
     print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}".rstrip())
     print(f"  tokens {row['input_tokens']}  ->  {row['output_tokens']}")
-    if row["rule"] is not None:
+    if found is not None and row["rule"] is not None:
         agree = "as predicted" if row["rule"] == row["prediction"] else "not what it predicted"
-        print(f"  the rules say {row['rule']}, {agree}: the answer for the largest known divisor of both")
+        print(f"  the rules say {row['rule']}, {agree}: the answer for the {found.form.decides} known divisor of both")
 
 
 def print_csv(rows: list[dict[str, Any]], arity: int) -> None:

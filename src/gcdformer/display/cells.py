@@ -12,7 +12,8 @@ from typing import Literal
 from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation import PredictionTable, Scores
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import mode, readable
+from gcdformer.explanation.rules import readable
+from gcdformer.explanation.transition import mode
 
 Kind = Literal["correct", "learning", "broken", "hesitating", "rule", "untested"]
 """What a cell is, and so its colour."""

@@ -29,10 +29,11 @@ from gcdformer.display.words import (
     unreadable_text,
 )
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
-from gcdformer.explanation.bands import WANTED, Band, limits_text
+from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 
 MOST_ROWS = 100
 MOST_OTHERS = 4
@@ -113,7 +114,8 @@ def bands_figure(bands: Sequence[Band]) -> str:
     def x(share: float) -> float:
         return left + (right - left) * share
 
-    parts = [f'<line x1="{x(WANTED):.1f}" x2="{x(WANTED):.1f}" y1="0" y2="{step * len(bands)}" stroke="currentColor" '
+    wanted = f"{x(CERTIFIED_FIDELITY):.1f}"
+    parts = [f'<line x1="{wanted}" x2="{wanted}" y1="0" y2="{step * len(bands)}" stroke="currentColor" '
              'stroke-dasharray="2 3" opacity="0.6"/>']
     for index, band in enumerate(bands):
         y, (low, high) = step * index, band.fidelity.interval

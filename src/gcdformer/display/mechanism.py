@@ -83,14 +83,13 @@ def head_words(found: Mechanism) -> list[str]:
 
 
 def subspace_words(found: Mechanism) -> list[str]:
-    sized = [(prime.p, prime.subspace) for prime in found.primes if prime.subspace is not None]
-    if not sized:
+    if not found.primes:
         return []
     by_rank: dict[int, list[int]] = {}
-    for p, subspace in sized:
-        by_rank.setdefault(subspace.rank, []).append(p)
+    for prime in found.primes:
+        by_rank.setdefault(prime.rank, []).append(prime.p)
     parts = [f"{joined(primes)} in {rank} dimension{'s' * (rank > 1)}" for rank, primes in sorted(by_rank.items())]
-    return [f"Of {sized[0][1].dimension} dimensions, nine tenths of the swap are done by {joined(parts)}."]
+    return [f"Of {found.primes[0].subspace.dimension} dimensions, nine tenths of the swap are done by {joined(parts)}."]
 
 
 def clock_words(found: Mechanism) -> list[str]:
@@ -98,7 +97,7 @@ def clock_words(found: Mechanism) -> list[str]:
     flags: list[str] = []
     clocks: list[str] = []
     for prime in found.primes:
-        if prime.clock is not None and prime.p > 2 and prime.verdict != NOT_FOUND:
+        if prime.p > 2 and prime.verdict != NOT_FOUND:
             known = clocks if prime.clock.flag < FLAG * prime.clock.share else flags
             known.append(f"{prime.p} ({percent(prime.clock.flag)} of {percent(prime.clock.share)})")
     said = [f"Multiple or not, a flag, explains most of what residues do within the subspace of {joined(flags)}."]
@@ -114,9 +113,8 @@ def control_words(found: Mechanism) -> list[str]:
     if found.unlearned:
         worst = max(one.share for one in found.unlearned)
         parts.append(f"{joined([one.p for one in found.unlearned])}, not learned, are followed in {percent(worst)} at most")
-    permuted = [prime.subspace.permuted for prime in found.primes if prime.subspace is not None]
-    if permuted:
-        parts.append(f"subspaces fitted to permuted answers give {percent(max(permuted))} of them at most")
+    permuted = max(prime.subspace.permuted for prime in found.primes)
+    parts.append(f"subspaces fitted to permuted answers give {percent(permuted)} of them at most")
     return ["Controls: " + "; ".join(parts) + "."]
 
 
@@ -206,9 +204,9 @@ def prime_table(primes: Sequence[Prime]) -> Table:
         return f"{100 * best.share:.0f} ({interval(best)})"
 
     for prime in primes:
-        residues = f"{100 * prime.clock.share:.0f}" if prime.clock else "–"
+        residues = f"{100 * prime.clock.share:.0f}"
         table.add_row(label(prime), short(prime.best), removes(prime.best), f"{100 * prime.best.adding:.0f}",
-                      f"{100 * prime.unchanged:.0f}", f"{100 * prime.control:.0f}", str(prime.rank or "–"), residues,
+                      f"{100 * prime.unchanged:.0f}", f"{100 * prime.control:.0f}", str(prime.rank), residues,
                       Text(prime.verdict, style=VERDICT_STYLES[prime.verdict]))
         for power in prime.powers:
             table.add_row(str(power.q), short(power.best), removes(power.best), f"{100 * power.best.adding:.0f}",
@@ -257,7 +255,7 @@ differs from a in divisibility by p and in nothing else that the rules look at. 
 def prime_row(prime: Prime) -> str:
     best = prime.best
     cells = (label(prime), best.name, best.site, f"{percent(best.share)} ({interval(best)})", percent(best.adding),
-             percent(prime.whole.adding), percent(prime.unchanged), percent(prime.control), prime.rank or "–", prime.verdict)
+             percent(prime.whole.adding), percent(prime.unchanged), percent(prime.control), prime.rank, prime.verdict)
     return "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in cells) + "</tr>"
 
 

@@ -27,7 +27,7 @@ def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
     yield ("places by primes", places(found),
            "Rows: encoder sites, and the input positions where something moves. Left: p taken away from a; right: p added. "
            "Strength: the share of answers that become what the rules say for the swapped pair.")
-    if any(prime.clock for prime in found.primes):
+    if found.primes:
         yield ("digits in the subspace of each prime", clocks(found),
                "Every dot is a digit 0..B-1 at the best position, within the subspace of p, coloured by its residue mod p.")
     if len(found.primes) > 1:
@@ -72,23 +72,21 @@ def moves(found: Mechanism, site: str, position: int) -> bool:
 
 def clocks(found: Mechanism) -> Figure:
     """The digits in the plane of each prime, coloured by residue."""
-    shown = [prime for prime in found.primes if prime.clock is not None]
-    down = ceil(len(shown) / ACROSS)
+    down = ceil(len(found.primes) / ACROSS)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(8.6, 2.4 * down), layout="constrained")
         axes = figure.subplots(down, ACROSS, squeeze=False).ravel()
-        for axis in axes[len(shown):]:
+        for axis in axes[len(found.primes):]:
             axis.axis("off")
-        for axis, prime in zip(axes, shown, strict=False):
+        for axis, prime in zip(axes, found.primes, strict=False):
             draw_clock(axis, prime)
         return figure
 
 
 def draw_clock(axis: Axes, prime: Prime) -> None:
-    assert prime.clock is not None
-    x, y = np.array(prime.clock.points).T
-    axis.scatter(x, y, c=np.array(prime.clock.residues) / prime.p, cmap="hsv", vmin=0, vmax=1, s=4, alpha=0.7, linewidths=0)
     clock = prime.clock
+    x, y = np.array(clock.points).T
+    axis.scatter(x, y, c=np.array(clock.residues) / prime.p, cmap="hsv", vmin=0, vmax=1, s=4, alpha=0.7, linewidths=0)
     axis.set_title(f"{label(prime)}: residues {100 * clock.share:.0f} %, frequency {clock.frequency}/{prime.p} "
                    f"{100 * clock.frequency_share:.0f} %", fontsize=6.5, color=INK)
     axis.set_xticks([])

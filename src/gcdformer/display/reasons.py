@@ -6,8 +6,9 @@ from math import gcd, prod
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import mode, readable
+from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
+from gcdformer.explanation.transition import mode
 from gcdformer.numbers.theory import prime_factors
 
 
@@ -30,14 +31,15 @@ def shown(value: int | None) -> str:
 
 
 def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
+    decides = found.form.decides
     if found.form.has_classes:
         label = found.model.label(k)
-        return (f"The GCD {k} lies in the class of {label}, the largest label in E that divides a and b, and pairs of that "
-                f"class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
+        return (f"The GCD {k} lies in the class of {label}, the {decides} label in E that divides a and b, and pairs of "
+                f"that class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
     if rule is None or not any(k % d == 0 for d in found.model.labels):
         return (f"No element of D divides a and b, so the model gives the answer it has for coprime pairs, {shown(rule)}"
                 + ("." if rule == k else f"; the true GCD is {k}."))
-    start = f"a and b are both divisible by {rule}, the largest element of D that divides them"
+    start = f"a and b are both divisible by {rule}, the {decides} element of D that divides them"
     if rule == 1:
         start = "Of the elements of D only 1 divides both a and b"
     if rule == k:
@@ -46,10 +48,10 @@ def as_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
 
 
 def what_the_rules_say(found: Explanation, k: int, rule: int | None) -> str:
-    known = found.form.set_name
+    known, decides = found.form.set_name, found.form.decides
     if not any(k % d == 0 for d in found.model.labels):
         return f"No element of {known} divides a and b, so the rules say {shown(rule)}"
-    return f"The largest element of {known} that divides a and b is {found.model.label(k)}, so the rules say {shown(rule)}"
+    return f"The {decides} element of {known} that divides a and b is {found.model.label(k)}, so the rules say {shown(rule)}"
 
 
 def missing(found: Explanation, k: int, answer: int) -> str:

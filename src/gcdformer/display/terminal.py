@@ -17,6 +17,7 @@ from gcdformer.display.words import (
     known_count,
     known_limit,
     known_sets,
+    listed,
     members,
     rule_mark,
     rule_words,
@@ -24,7 +25,6 @@ from gcdformer.display.words import (
     undecided_text,
     unreadable_text,
 )
-from gcdformer.display.words import numbers as listed
 from gcdformer.evaluation import Scores
 from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation
@@ -68,9 +68,8 @@ def show_explanation(console: Console, found: Explanation, what: str, notes: Seq
     if found.form.has_classes:
         show_classes(console, found)
     if found.counterexamples:
-        shown = "; ".join(example.text for example in found.counterexamples[:5])
-        more = f" … {len(found.counterexamples)} in all by --json" if len(found.counterexamples) > 5 else ""
-        console.print(Text.assemble(("against the rules    ", "dim"), shown + more))
+        shown = listed((example.text for example in found.counterexamples), 5, "; ", " by --json")
+        console.print(Text.assemble(("against the rules    ", "dim"), shown))
 
 
 def show_short(console: Console, found: Explanation, what: str) -> None:
@@ -148,9 +147,8 @@ def show_rule(console: Console, says: str, rule: Rule) -> None:
         console.print(Text.assemble((f"  {sign} ", style), says))
         return
     console.print(Text.assemble(("  ✗ ", "bold red"), f"{says}: {rule.share:.0%} of k"))
-    parts = [breach.text for breach in rule.exceptions]
-    more = f" … {len(parts)} in all by --json" if len(parts) > 12 else ""
-    console.print(Text("      " + "; ".join(parts[:12]) + more, style="dim"))
+    parts = listed((breach.text for breach in rule.exceptions), 12, "; ", " by --json")
+    console.print(Text("      " + parts, style="dim"))
 
 
 def grid(cells: list[Cell], width: int) -> Table:
@@ -240,4 +238,4 @@ def factored(n: int) -> str:
 
 
 def numbers(values: list[int], most: int = 30) -> str:
-    return listed(values, most)
+    return listed(map(str, values), most)

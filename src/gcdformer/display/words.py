@@ -62,10 +62,15 @@ def status(found: Explanation, rule: Rule) -> str:
 
 def numbers(values: Iterable[int], most: int | None = None) -> str:
     """Integers with commas between; if there are more than `most`, the first of them and how many there are."""
-    shown = list(values)
+    return listed(map(str, values), most)
+
+
+def listed(items: Iterable[str], most: int | None = None, separator: str = ", ", elsewhere: str = "") -> str:
+    """The items; if there are more than `most`, the first of them, how many there are, and what shows all of them."""
+    shown = list(items)
     if most is None or len(shown) <= most:
-        return ", ".join(map(str, shown))
-    return ", ".join(map(str, shown[:most])) + f" … {len(shown)} in all"
+        return separator.join(shown)
+    return separator.join(shown[:most]) + f" … {len(shown)} in all{elsewhere}"
 
 
 def unreadable_text(found: Explanation) -> str:
@@ -95,8 +100,7 @@ def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
 def members(found: Explanation, labels: Iterable[int], most: int | None = None) -> str:
     """Elements of D or E with commas between; undecided ones have a question mark."""
     undecided = set(found.undecided) if found.form.set_name == "D" else set()
-    shown = [f"{k}?" if k in undecided else str(k) for k in labels]
-    return ", ".join(shown) if most is None or len(shown) <= most else ", ".join(shown[:most]) + f" … {len(shown)} in all"
+    return listed((f"{k}?" if k in undecided else str(k) for k in labels), most)
 
 
 def known_limit(found: Explanation) -> str:
@@ -113,10 +117,9 @@ def known_count(found: Explanation) -> str:
 
 def undecided_text(found: Explanation) -> str:
     """The undecided k, each with the share of its pairs that are right."""
-    shown = [f"{k} ({100 * found.shares[k].get(k, 0.0):.1f} %)" for k in found.undecided[:SHOWN]]
-    more = f" … {len(found.undecided)} in all" if len(found.undecided) > SHOWN else ""
+    shown = listed((f"{k} ({100 * found.shares[k].get(k, 0.0):.1f} %)" for k in found.undecided), SHOWN)
     return (f"in D or not is undecided, as the 95 % interval contains {100 * found.threshold:.0f} %: "
-            f"{', '.join(shown)}{more}")
+            f"{shown}")
 
 
 def enumeration_text(found: Explanation) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, overload
 
@@ -35,7 +36,7 @@ CONFIDENCE_ROWS, CONFIDENCE_TOLERANCE = 512, 0.01
 CALIBRATED = 10_000
 """Questions on which calibration is measured: confidences cost more than answers."""
 SEARCHED = 1024
-"""Rows in a batch of those that the quick way of deciding leaves."""
+"""Batch size for the rows that need the full search."""
 WORTH_PACKING = 256
 """Questions from which on it pays to load the compiled decoder."""
 
@@ -114,23 +115,34 @@ class Predictor:
             generators.put(PackedDecider(self.model, self.tree) if self.tree else PackedGenerator(self.model))
         left: list[Integers] = []
 
-        def work(rows: Integers) -> tuple[Integers, Integers]:
+        @contextmanager
+        def free_generator() -> Iterator[PackedGenerator | PackedDecider]:
             generator = generators.get()
-            packed = PackedRows.of(inputs[rows, :int(lengths[rows].max())], lengths[rows])
-            if quick and isinstance(generator, PackedDecider):
-                answers, proved = generator.choose(packed, longest)
-                left.append(rows[~proved])
-                rows, answers = rows[proved], answers[proved]
-            else:
-                answers = generator.generate(packed, longest)
-            generators.put(generator)
-            return rows, answers
+            try:
+                yield generator
+            finally:  # also if a batch fails: the other threads wait for it
+                generators.put(generator)
 
-        quick = self.tree is not None and self.tree.one_token and longest >= 3
-        yield from self.in_threads(work, batches)
-        rest = np.sort(np.concatenate(left)) if left else np.empty(0, dtype=np.int64)
-        quick = False  # few are left, from many batches: they are searched together
-        yield from self.in_threads(work, [rest[start:start + SEARCHED] for start in range(0, len(rest), SEARCHED)])
+        def packed(rows: Integers) -> PackedRows:
+            return PackedRows.of(inputs[rows, :int(lengths[rows].max())], lengths[rows])
+
+        def answer(rows: Integers) -> tuple[Integers, Integers]:
+            with free_generator() as generator:
+                return rows, generator.generate(packed(rows), longest)
+
+        def choose(rows: Integers) -> tuple[Integers, Integers]:
+            """The rows whose answer of one token is proved; the others are left."""
+            with free_generator() as decider:
+                assert isinstance(decider, PackedDecider)
+                answers, proved = decider.choose(packed(rows), longest)
+            left.append(rows[~proved])
+            return rows[proved], answers[proved]
+
+        if self.tree is not None and self.tree.one_token and longest >= 3:
+            yield from self.in_threads(choose, batches)
+            rest = np.sort(np.concatenate(left))  # few are left, from many batches: they are searched together
+            batches = [rest[start:start + SEARCHED] for start in range(0, len(rest), SEARCHED)]
+        yield from self.in_threads(answer, batches)
 
     def in_threads(self, work: Callable[[Integers], tuple[Integers, Integers]],
                    batches: list[Integers]) -> Iterator[tuple[Integers, Integers]]:

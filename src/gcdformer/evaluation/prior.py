@@ -21,7 +21,7 @@ from gcdformer.numbers.encoding import END, Integers, encode_row
 from gcdformer.numbers.outcomes import natural_outcomes
 
 if TYPE_CHECKING:
-    from gcdformer.models.answer_tree import AnswerTree
+    from gcdformer.models.answer_tree import AnswerTree, Scores
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class DecisionPrior:
     name: str
     answers: Integers
     """The listed k, in order."""
-    offsets: Probabilities
+    log_ratios: Scores
     """ln P(k) - ln P_train(k) of each, up to a constant that they share."""
 
     def tree(self, base: int) -> AnswerTree:
         """The listed k as the tree that the decoder searches."""
-        from gcdformer.models.answer_tree import answer_tree  # models import torch, which offsets do not need
-        return answer_tree([[*encode_row([k], base), END] for k in self.answers.tolist()], self.offsets)
+        from gcdformer.models.answer_tree import answer_tree  # models import torch, which the ratios do not need
+        return answer_tree([[*encode_row([k], base), END] for k in self.answers.tolist()], self.log_ratios)
 
 
 def decision_prior(config: Config, problem: Problem, prior: object, step: int) -> DecisionPrior | None:

@@ -17,14 +17,13 @@ import numpy as np
 
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.explanation.rules import RuleModel
-from gcdformer.explanation.statistics import Fidelity
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs, fast_gcd
 from gcdformer.numbers.encoding import Integers, Mask
 
 Predict = Callable[[Integers, Integers], Integers]
 SIZES = (50, 1000, 10_000, 100_000)
 PAIRS_PER_BAND = 2000
-WANTED = 0.98
 UNIFORM = OPERAND_DISTRIBUTIONS["uniform"]
 
 
@@ -33,7 +32,9 @@ class Region(ABC):
 
     name: str
     where: str
-    """The same after "not": "not below 1,000"."""
+    """The same as a verdict says it after "not": "for operands up to 1,000"."""
+    limit: int | None = None
+    """The largest operand, for bands of size."""
     complete: bool = False
     """Whether `draw` gives every pair there is for its k."""
 
@@ -55,17 +56,17 @@ class UpTo(Region):
     """Both operands are at most a limit."""
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.largest = self.limit = limit
         self.name, self.where = f"both up to {limit:,}", f"for operands up to {limit:,}"
 
     def contains(self, a: Integers, b: Integers) -> Mask:
-        return np.asarray(np.maximum(a, b) <= self.limit)
+        return np.asarray(np.maximum(a, b) <= self.largest)
 
     def fits(self, k: Integers) -> Mask:
-        return np.asarray(k <= self.limit)
+        return np.asarray(k <= self.largest)
 
     def draw(self, k: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        a, b = coprime_pairs(rng, UNIFORM, self.limit // k)
+        a, b = coprime_pairs(rng, UNIFORM, self.largest // k)
         return a * k, b * k
 
 
@@ -186,7 +187,7 @@ class Band:
     @property
     def holds(self) -> bool | None:
         """Whether the rules tell 98 % of the answers; None if that is undecided."""
-        return self.fidelity.at_least(WANTED)
+        return self.fidelity.at_least(CERTIFIED_FIDELITY)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "n": self.fidelity.n, "gcds": self.gcds, "fidelity": self.fidelity.to_json(),
@@ -233,7 +234,7 @@ def bands_of_pairs(a: Integers, b: Integers, predictions: Integers, model: RuleM
 def judge(region: Region, a: Integers, b: Integers, predictions: Integers, model: RuleModel, exact: bool = False) -> Band:
     gcds = np.gcd(a, b)
     agree = int(model.agrees(gcds, predictions).sum())
-    return Band(region.name, region.where, region.limit if isinstance(region, UpTo) else None, len(np.unique(gcds)),
+    return Band(region.name, region.where, region.limit, len(np.unique(gcds)),
                 Fidelity(agree, len(a), exact), 100.0 * float((predictions == gcds).mean()))
 
 

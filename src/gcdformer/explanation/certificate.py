@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.bands import Band, limits_text
@@ -19,11 +21,10 @@ from gcdformer.explanation.counterexamples import Counterexample, find_counterex
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
 from gcdformer.explanation.mistakes import Mistakes, find_mistakes
 from gcdformer.explanation.rules import Rule, RuleModel, readable
-from gcdformer.explanation.statistics import Fidelity, Power, power_of, wilson
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, Power, power_of, wilson
 from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier
 from gcdformer.numbers.theory import count_pairs, exact_accuracy
 
-CERTIFIED_FIDELITY = 0.98
 CERTIFIED_TESTED = 0.97
 DRAWS_FOR_ALL = 7
 """How often as many pairs as there are must be drawn, with replacement, to take them for all."""
@@ -113,13 +114,14 @@ class Explanation:
     @property
     def mean_agreement(self) -> float:
         """The share of predictions that agree with the rules, a mean over the k tested."""
-        answers = {k: self.model.answer(k) for k in self.shares}
-        agree = [0.0 if answers[k] == UNREADABLE else s.get(answers[k], 0.0) for k, s in self.shares.items()]
+        answers = self.model.answers_to(np.array([*self.shares], dtype=np.int64)).tolist()
+        agree = [0.0 if answer == UNREADABLE else s.get(answer, 0.0)
+                 for s, answer in zip(self.shares.values(), answers, strict=True)]
         return sum(agree) / max(len(agree), 1)
 
     @property
     def least_mean_agreement(self) -> float:
-        """The lower end of its 95 % interval: k with few pairs make it wider, but for those that have no more."""
+        """The lower end of its 95 % interval: k with few pairs widen it, unless those are all the pairs there are."""
         sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
         if self.exhaustive or not sampled:
             return self.mean_agreement
@@ -254,7 +256,7 @@ def shares_of(table: PredictionTable, least_pairs: int = 1,
 
 
 def has_all_pairs(k: int, count: int, maximum: int | None) -> bool:
-    """Whether k has fewer pairs in all than are asked for, and they were drawn."""
+    """Whether every pair with GCD k was drawn, there being fewer than LEAST_PAIRS."""
     return count < LEAST_PAIRS and maximum is not None and count >= count_pairs(maximum, k)
 
 

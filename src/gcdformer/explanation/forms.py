@@ -1,7 +1,9 @@
 """The forms of rules: R, G, U, and none. Each says how it reads the tables, when it fits, and in which words.
 
 R and G read them by the divisors in D and differ only in whether a learned prime does not divide the base. U reads them by
-classes of multiples, whose labels are E. A new form is a class here and its place in FORMS; it knows no way of showing it.
+classes of multiples, whose labels are E. A new form needs a cached property of `Evidence` that builds its Reading, a
+subclass of `Form` that returns it from `read` and judges it in `why`, and a place in FORMS before wider forms, since the
+first that fits is taken. Knows no way of showing a form.
 """
 
 from __future__ import annotations
@@ -128,6 +130,8 @@ class Form(ABC):
     """Whether the k are told apart by class only, so that the classes are worth showing."""
     sentences: ClassVar[Mapping[str, str]]
     """What each of its rules says."""
+    decides: ClassVar[str] = "largest"
+    """Which of the labels that divide the GCD gives the answer."""
 
     @abstractmethod
     def read(self, evidence: Evidence) -> Reading:
@@ -141,16 +145,19 @@ class Form(ABC):
         return self.letter
 
 
+SENTENCES_OF_D: Mapping[str, str] = {
+    "deterministic": "one prediction f(k) for all pairs with GCD k",
+    "products": "D is all products of the learned prime powers",
+    "largest_divisor": "f(k) is the largest element of D that divides k",
+}
+
+
 class Sieve(Form):
-    """The forms that are read by the divisors in D."""
+    """The forms that hold by the divisors in D: R and G. Abstract: they differ in `why`."""
 
     set_name = "D"
     has_classes = False
-    sentences = {
-        "deterministic": "one prediction f(k) for all pairs with GCD k",
-        "products": "D is all products of the learned prime powers",
-        "largest_divisor": "f(k) is the largest element of D that divides k",
-    }
+    sentences = SENTENCES_OF_D
 
     def read(self, evidence: Evidence) -> Reading:
         return evidence.by_divisors
@@ -247,11 +254,14 @@ class UniformClasses(Form):
 
 
 @final
-class NoForm(Sieve):
+class NoForm(Form):
     """None of the others; the rules of D are shown with all that breaks them, and nothing is excused."""
 
     letter = "none"
     title = "none of the paper's three forms"
+    set_name = "D"
+    has_classes = False
+    sentences = SENTENCES_OF_D
 
     def read(self, evidence: Evidence) -> Reading:
         return evidence.read_divisors(Transition())

@@ -6,7 +6,6 @@ rate with its 95 % interval and counterexamples. Knows a function predict(a, b) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +13,12 @@ import numpy as np
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.explanation.bands import Predict
 from gcdformer.explanation.rules import RuleModel, readable
 from gcdformer.explanation.statistics import wilson
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask
 
-Predict = Callable[[Integers, Integers], Integers]
 MOST_EXAMPLES = 10
 
 
@@ -95,7 +94,7 @@ def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np
         p, q = predict(a, b), predict(a * chosen, b * chosen)
         checks.append(compare_predictions("common factor", "predict(ca, cb) = c predict(a, b)", (a, b, p),
                                           (a * chosen, b * chosen, q), same(q, np.where(p == UNREADABLE, p, chosen * p))))
-        wanted = np.array([model.answer(int(x)) for x in k * chosen], dtype=np.int64)
+        wanted = model.answers_to(k * chosen)
         checks.append(compare_predictions("common factor, as the rules say",
                                           "predict(ca, cb) is the rules' answer for c gcd(a, b)",
                                           (a, b, p), (a * chosen, b * chosen, q), same(q, wanted)))
@@ -103,7 +102,7 @@ def metamorphic_checks(predict: Predict, model: RuleModel, maximum: int, rng: np
     while size >= 10:
         a, b, k = draw(size)
         p = predict(a, b)
-        wanted = np.array([model.answer(int(x)) for x in k], dtype=np.int64)
+        wanted = model.answers_to(k)
         checks.append(compare_predictions(f"operands up to {size:,}", "predict(a, b) is the rules' answer for gcd(a, b)",
                                           (a, b, p), (a, b, wanted), same(p, wanted)))
         size //= 10

@@ -12,7 +12,7 @@ import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.transition import Shares
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.encoding import Integers, digit_counts
 
 MOST_SHOWN = 5
 
@@ -65,10 +65,7 @@ class Mistakes:
 
 def right_by_digits(a: Integers, b: Integers, predictions: Integers, base: int) -> tuple[tuple[int, int, int], ...]:
     """For each number of digits of the larger operand: the pairs, and how many of them are right."""
-    left, digits = np.maximum(a, b), np.zeros(len(a), dtype=np.int64)
-    while left.any():
-        digits += left > 0
-        left = left // base
+    digits = digit_counts(np.maximum(a, b), base)
     right = predictions == np.gcd(a, b)
     return tuple((int(d), int((digits == d).sum()), int(right[digits == d].sum())) for d in np.unique(digits))
 

@@ -21,17 +21,16 @@ from gcdformer.explanation.breaches import Breach, ForeignAnswer, Hesitation, No
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.explanation.statistics import wilson
-from gcdformer.explanation.transition import Shares, Transition
-from gcdformer.explanation.transition import mode as mode
+from gcdformer.explanation.transition import Shares, Transition, mode
 from gcdformer.numbers.encoding import Integers, Mask
 
 
 @dataclass(frozen=True)
 class RuleModel:
-    """What the rules say the model answers, as a function of the GCD alone.
+    """What the rules predict, as a function of the GCD k alone.
 
-    `labels` is D, or E under uniform outcomes; `answers` gives f for each label. Without a label that divides k the
-    answer is that of 1.
+    `labels`: the sorted elements of D (of E for form U). `answers`: label -> predicted value. `fallback`: the prediction
+    where no label divides k.
     """
 
     labels: tuple[int, ...]
@@ -43,23 +42,30 @@ class RuleModel:
         """The learned primes, each with its highest power. A label that gets the answer of coprime pairs is not learned."""
         return learned_prime_powers(label for label in self.labels if self.answers[label] != self.fallback)
 
+    def labels_to(self, gcds: Integers) -> Integers:
+        """The largest label that divides each GCD; 1 where none does."""
+        labels = np.ones(len(gcds), dtype=np.int64)
+        for label in self.labels:
+            labels[gcds % label == 0] = label
+        return labels
+
+    def answers_to(self, gcds: Integers) -> Integers:
+        """The prediction for each GCD."""
+        labels = self.labels_to(gcds)
+        answers = np.full(len(gcds), self.fallback, dtype=np.int64)
+        for label, answer in self.answers.items():
+            answers[labels == label] = answer
+        return answers
+
     def label(self, k: int) -> int:
-        return largest_divisor(self.labels, k) or 1
+        return int(self.labels_to(np.array([k]))[0])
 
     def answer(self, k: int) -> int:
-        label = largest_divisor(self.labels, k)
-        return self.fallback if label is None else self.answers[label]
+        return self.answers.get(self.label(k), self.fallback)
 
     def agrees(self, gcds: Integers, predictions: Integers) -> Mask:
         """Where a prediction is the rules' answer. One that is no integer never is, whatever f(1) is."""
         return np.asarray((self.answers_to(gcds) == predictions) & (predictions != UNREADABLE))
-
-    def answers_to(self, gcds: Integers) -> Integers:
-        """The answers to many GCD at once."""
-        answers = np.full(len(gcds), self.fallback, dtype=np.int64)
-        for label in sorted(self.labels):
-            answers[gcds % label == 0] = self.answers[label]
-        return answers
 
 
 @dataclass(frozen=True)
@@ -145,8 +151,10 @@ def check_products(known: Iterable[int], tested: Iterable[int], transition: Tran
 def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int],
                           undecided: frozenset[int] = frozenset()) -> Rule:
     """f(k) is what the rule model answers, and an integer."""
-    breaches = [OtherAnswer(k, readable(mode(s)), readable(model.answer(k)), s[mode(s)])
-                for k, s in shares.items() if mode(s) == UNREADABLE or mode(s) != model.answer(k)]
+    answers = model.answers_to(np.array([*shares], dtype=np.int64)).tolist()
+    breaches = [OtherAnswer(k, readable(mode(s)), readable(answer), s[mode(s)])
+                for (k, s), answer in zip(shares.items(), answers, strict=True)
+                if mode(s) == UNREADABLE or mode(s) != answer]
     without, with_all = set(model.labels) - undecided, set(model.labels) | undecided
     open_ones = {breach.k for breach in breaches
                  if breach.prediction in (largest_divisor(without, breach.k), largest_divisor(with_all, breach.k))}

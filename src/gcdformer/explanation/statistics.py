@@ -16,6 +16,8 @@ CONFIDENCE_Z = 1.959963984540054
 TAIL = 0.025
 LARGEST_EXACT = 10_000
 """Pairs up to which the binomial distribution is summed; above, the Wilson interval is as good."""
+CERTIFIED_FIDELITY = 0.98
+"""Share of the answers that the rules must predict, for a certificate and in a band."""
 SURE = 0.99
 """Probability with which a test that could have missed something is said to have seen it."""
 

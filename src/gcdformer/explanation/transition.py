@@ -37,8 +37,8 @@ def no_earlier() -> Sequence[Shares]:
 
 def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing, known: frozenset[int], threshold: float,
                     earlier: Earlier = no_earlier, orders: Sequence[Shares] = ()) -> Transition:
-    """The k being learned: their predictions lie between the answer of what is wholly learned and larger divisors of k that
-    are on their way themselves, at least as far as chance allows. Any other answer is a breach."""
+    """The k being learned: almost all their answers lie between the settled answer and larger divisors of k that are
+    themselves being learned. Any other answer is a breach."""
     limit = max(shares, default=1)
     fallback = mode(shares[1]) if 1 in shares else None
     breaking = {k for k, s in shares.items()
@@ -73,7 +73,7 @@ def on_their_way(candidates: set[int], shares: Shares, pairs: Mapping[int, int],
 
 
 def mode(shares: Mapping[int, float]) -> int:
-    """f(k)."""
+    """The most frequent prediction, f(k). `shares` is sorted by falling share, as `PredictionTable.counts_of` returns it."""
     return next(iter(shares))
 
 

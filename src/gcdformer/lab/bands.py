@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.words import Mark, band_mark, band_share
 from gcdformer.errors import UserError
-from gcdformer.explanation.bands import WANTED, limits_text
+from gcdformer.explanation.bands import limits_text
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Entry, reading
 from gcdformer.lab.schema import FidelityView, doc
@@ -64,7 +65,7 @@ def bands_view(entry: Entry, epoch: int) -> BandsView:
                           "fidelity": {"value": band.fidelity.value, "low": low, "high": high, "n": band.fidelity.n},
                           "shown": band_share(band), "accuracy": band.accuracy, "n": band.fidelity.n, "gcds": band.gcds})
         return {"epoch": epoch, "certified": found.certified, "domain": found.domain, "limits": limits_text(found.bands),
-                "verdict": found.verdict, "wanted": WANTED, "bands": bands}
+                "verdict": found.verdict, "wanted": CERTIFIED_FIDELITY, "bands": bands}
 
 
 class Bands:

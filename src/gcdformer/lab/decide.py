@@ -53,7 +53,7 @@ class Decider:
         rows = [tree.answers[start:start + SCORED_AT_ONCE] for start in range(0, len(tree.answers), SCORED_AT_ONCE)]
         scores = np.concatenate([sequence_log_probs(paths, np.zeros(len(some), dtype=np.int64), some) for some in rows])
         answers: list[int | None] = list(prior.answers.tolist())
-        scores = scores + prior.offsets if offset else scores
+        scores = scores + prior.log_ratios if offset else scores
         greedy = self.decide(None)
         if self.value(greedy) not in answers:
             row = np.zeros((1, self.problem.longest_target), dtype=np.int64)

@@ -61,7 +61,7 @@ def chosen_prior(config: Config, problem: Problem, step: int, name: str, share: 
 
 
 def scaled(prior: DecisionPrior, share: float) -> DecisionPrior:
-    return replace(prior, offsets=prior.offsets * share)
+    return replace(prior, log_ratios=prior.log_ratios * share)
 
 
 def prior_view(config: Config, problem: Problem, step: int) -> PriorView | None:
@@ -69,7 +69,7 @@ def prior_view(config: Config, problem: Problem, step: int) -> PriorView | None:
     if prior is None:
         return None
     offsets: list[float | None] = [None] * int(prior.answers[-1])
-    for k, offset in zip(prior.answers.tolist(), prior.offsets.tolist(), strict=True):
+    for k, offset in zip(prior.answers.tolist(), prior.log_ratios.tolist(), strict=True):
         offsets[k - 1] = round(offset, 9) if np.isfinite(offset) else None
     return {"name": prior.name, "says": prior_in_words(prior.name), "own": float(config.evaluation.prior != "training"),
             "offsets": offsets}

@@ -147,10 +147,11 @@ class Analysis:
         subspace, basis = find_subspace(self.exchange, carrier, both, contexts, p, self.rng)
         self.tick()
         found = Prime(
-            p, self.layout.base % p == 0, first.pairs, first.drawn, first.following, first.interchange, first.adding,
-            first.counts, first.digits, heads, outputs, first.best, first.whole, second, stay / max(neutral, 1), neutral,
-            control, subspace.rank, subspace, read_clock(contexts, p, basis), self.powers(powers),
-            self.examples(swaps, place), verdict, why)
+            p=p, divides_base=self.layout.base % p == 0, pairs=first.pairs, drawn=first.drawn, following=first.following,
+            interchange=first.interchange, adding=first.adding, counts=first.counts, digits=first.digits, heads=heads,
+            outputs=outputs, best=first.best, whole=first.whole, side_b=second, unchanged=stay / max(neutral, 1),
+            control=control, rank=subspace.rank, subspace=subspace, clock=read_clock(contexts, p, basis),
+            powers=self.powers(powers), examples=self.examples(swaps, place), verdict=verdict, why=why)
         return found, basis
 
     def powers(self, powers: Sequence[int]) -> list[Power]:

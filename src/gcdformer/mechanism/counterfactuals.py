@@ -52,16 +52,9 @@ class Swaps:
 
 @dataclass(frozen=True)
 class Rules:
-    """The labels of a rule model, on arrays."""
+    """A rule model, and which of its labels a swap can start from."""
 
     model: RuleModel
-
-    def labels_of(self, gcds: Integers) -> Integers:
-        """The largest label that divides each."""
-        labels = np.ones(len(gcds), dtype=np.int64)
-        for label in sorted(self.model.labels):
-            labels[gcds % label == 0] = label
-        return labels
 
     def tops(self, q: int, largest: int) -> Integers:
         """The labels d whose part of p is q and that have d / p among the labels."""
@@ -93,7 +86,7 @@ def draw_swaps(rules: Rules, layout: Layout, q: int, count: int, side: int, rng:
             break
         d = rng.choice(tops, 4 * count, p=(1 / tops) / (1 / tops).sum())
         a, b = (log_uniform(layout.largest // d, rng) * d for _ in range(2))
-        good = (rules.labels_of(np.gcd(a, b)) == d) & (a != b) & ((a >= layout.base) | (layout.digits == 1))
+        good = (rules.model.labels_to(np.gcd(a, b)) == d) & (a != b) & ((a >= layout.base) | (layout.digits == 1))
         a, b, d = a[good], b[good], d[good]
         other = redrawn(a, d // p, layout, rng)
         good = differs_by(rules, layout, a, other, b, d, p, q)
@@ -110,7 +103,7 @@ def draw_neutral(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: 
     """For each of these pairs a source that agrees in all that the rules look at, digit by digit, and is otherwise random;
     pairs for which none was found are left out."""
     a, b = pairs[:, side], pairs[:, 1 - side]
-    labels = rules.labels_of(np.gcd(a, b))
+    labels = rules.model.labels_to(np.gcd(a, b))
     chosen = a.copy()
     for _ in range(ROUNDS):
         open_rows = np.flatnonzero(chosen == a)
@@ -118,9 +111,9 @@ def draw_neutral(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: 
             break
         old, partner, wanted = a[open_rows], b[open_rows], labels[open_rows]
         new = redrawn(old, wanted, layout, rng)
-        good = (new <= layout.largest) & (rules.labels_of(np.gcd(new, partner)) == wanted)
+        good = (new <= layout.largest) & (rules.model.labels_to(np.gcd(new, partner)) == wanted)
         for mixed in mixtures(old, new, layout):
-            good &= rules.labels_of(np.gcd(mixed, partner)) == wanted
+            good &= rules.model.labels_to(np.gcd(mixed, partner)) == wanted
         chosen[open_rows[good]] = new[good]
     done = chosen != a
     answers = rules.model.answers_to(np.gcd(a, b))[done]
@@ -131,9 +124,9 @@ def draw_other(rules: Rules, layout: Layout, pairs: Integers, side: int, rng: np
     """Neutral sources that agree as a whole only, not digit by digit: for divisors as large as the base, of which no digit
     can change alone. Swaps of all digits at once are judged by them."""
     a, b = pairs[:, side], pairs[:, 1 - side]
-    labels = rules.labels_of(np.gcd(a, b))
+    labels = rules.model.labels_to(np.gcd(a, b))
     other = same_length(a, labels, layout, rng)
-    good = (other != a) & (rules.labels_of(np.gcd(other, b)) == labels)
+    good = (other != a) & (rules.model.labels_to(np.gcd(other, b)) == labels)
     answers = rules.model.answers_to(np.gcd(a, b))[good]
     return Swaps(pairs[good], ordered(other[good], b[good], side), answers, answers)
 
@@ -149,11 +142,11 @@ def same_length(a: Integers, divisors: Integers, layout: Layout, rng: np.random.
 
 def differs_by(rules: Rules, layout: Layout, a: Integers, other: Integers, b: Integers, d: Integers, p: int, q: int) -> Mask:
     """Where (a', b) has the label d / p, and so, or d, has every integer with one digit of a' and the others of a."""
-    good = np.asarray((other <= layout.largest) & (rules.labels_of(np.gcd(other, b)) == d // p))
+    good = np.asarray((other <= layout.largest) & (rules.model.labels_to(np.gcd(other, b)) == d // p))
     bearing = [bears_on(d // p, q, layout.base, j) for j in range(layout.digits)]
     demanded = np.sum(bearing, axis=0) <= MOST_DEMANDED
     for j, mixed in enumerate(mixtures(a, other, layout)):
-        labels = rules.labels_of(np.gcd(mixed, b))
+        labels = rules.model.labels_to(np.gcd(mixed, b))
         good &= (labels == d) | (labels == d // p)
         if p > 2:  # two odd digits of a' in place of even ones make an even sum: for 2 not every digit can change it alone
             good &= ~demanded | ~bearing[j] | (labels == d // p) | (mixed == a)

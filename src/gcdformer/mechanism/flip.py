@@ -23,7 +23,7 @@ def flip(exchange: Interchange, rules: Rules, prime: Prime, a: int, b: int, rng:
     """Run (a, b), but at the places of p put in the values of an operand that differs from a in divisibility by p alone."""
     pairs = np.array([[a, b]], dtype=np.int64)
     exchange.problem.check_questions(pairs)
-    label = int(rules.labels_of(np.gcd(pairs[:, 0], pairs[:, 1]))[0])
+    label = int(rules.model.labels_to(np.gcd(pairs[:, 0], pairs[:, 1]))[0])
     wanted = label // prime.p if label % prime.p == 0 else label * prime.p
     if wanted not in (1, *rules.model.labels) or b % wanted:
         raise UserError(f"{prime.p}: the rules do not look at it for ({a}, {b}): it does not divide {b} often enough")
@@ -36,7 +36,7 @@ def flip(exchange: Interchange, rules: Rules, prime: Prime, a: int, b: int, rng:
             mixed = mixed + (others // place % exchange.layout.base - mixed // place % exchange.layout.base) * place
     good = others != a
     for operand in (others, mixed):
-        good &= rules.labels_of(np.gcd(operand, b)) == wanted
+        good &= rules.model.labels_to(np.gcd(operand, b)) == wanted
     if not good.any():
         raise UserError(f"{prime.p}: no operand of as many digits as {a} differs from it in divisibility by {prime.p} alone")
     other = int(others[good][0])

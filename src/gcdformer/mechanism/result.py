@@ -141,11 +141,10 @@ class Prime:
     """The smallest set of positions found, at the site of the best place, that takes p away and adds it."""
     side_b: Side
     unchanged: float
-    unchanged_n: int
     control: float
-    rank: int | None
-    subspace: Subspace | None
-    clock: Clock | None
+    rank: int
+    subspace: Subspace
+    clock: Clock
     powers: list[Power]
     examples: list[Example]
     verdict: str

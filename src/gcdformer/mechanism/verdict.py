@@ -61,7 +61,7 @@ def raised_alarms(primes: Sequence[Prime], unlearned: Sequence[Unlearned]) -> li
               if is_beyond(prime.control, prime.pairs)]
     alarms += [f"swaps for {one.p}, which is not learned, move {one.share:.2f} of the answers" for one in unlearned
                if is_beyond(one.share, one.pairs)]
-    fitted = [(prime.p, prime.subspace) for prime in primes if prime.subspace is not None]
+    fitted = [(prime.p, prime.subspace) for prime in primes]
     return alarms + [f"a subspace fitted to permuted answers gives {subspace.permuted:.2f} of them for {p}"
                      for p, subspace in fitted if is_beyond(subspace.permuted, subspace.permuted_n)]
 

@@ -21,7 +21,7 @@ from gcdformer.explanation.mistakes import right_by_digits
 from gcdformer.explanation.transition import Earlier, Shares, no_earlier
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.runs.folder import RunFolder, checkpoint_steps
+from gcdformer.runs.folder import RunFolder, epochs_with_weights
 from gcdformer.runs.run import Run
 
 LARGEST_IN_BOTH_ORDERS, LARGEST_EXHAUSTIVE = 5000, 10_000
@@ -117,7 +117,7 @@ def add_run_bands(found: Explanation, run: Run, epoch: int, prior: str | float |
 
 
 def has_weights(run: Run, epoch: int) -> bool:
-    return epoch * run.config.training.steps_per_epoch in checkpoint_steps(run.path)
+    return epoch in epochs_with_weights(run.path, run.config.training.steps_per_epoch)
 
 
 def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
@@ -132,8 +132,7 @@ def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | No
     from gcdformer.evaluation.evaluate import evaluate
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
-    epoch = run.epoch(str(checkpoint)) if run.config.evaluation.fresh_tests else 1
-    sets = test_sets(run.config, run.problem, epoch)
+    sets = test_sets(run.config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
     found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
                      lambda done: on_batch(done, total))

@@ -167,3 +167,8 @@ def checkpoint_steps(folder: Path) -> list[int]:
     """The steps that have a checkpoint, whole or damaged, in order."""
     names = [path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*")]
     return sorted(int(name) for name in names if name.isdecimal())
+
+
+def epochs_with_weights(folder: Path, steps_per_epoch: int) -> list[int]:
+    """The epochs whose weights at the end are kept, in order."""
+    return [step // steps_per_epoch for step in checkpoint_steps(folder) if step and step % steps_per_epoch == 0]

@@ -16,7 +16,7 @@ from gcdformer.errors import DamagedFile, UserError
 from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.files import read_sums, replace_file
-from gcdformer.runs.folder import FILES, checkpoint_path, checkpoint_steps
+from gcdformer.runs.folder import FILES, checkpoint_path, epochs_with_weights
 from gcdformer.runs.run import Run
 
 NAME = "mechanism.json"
@@ -68,7 +68,8 @@ def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: in
     final = prepare(run.predictor(epoch), explanation, pairs, seed)
     swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in found.primes}
     known = {int(line["epoch"]): set(line["D"]) for line in run.metrics}
-    epochs = [one for one in epochs_with_weights(run) if one <= epoch and one in known]
+    kept = epochs_with_weights(run.path, run.config.training.steps_per_epoch)
+    epochs = [one for one in kept if one <= epoch and one in known]
     moments: dict[int, list[Moment]] = {prime.p: [] for prime in found.primes}
     for number, one in enumerate(epochs):
         on_step(number, len(epochs))
@@ -76,11 +77,6 @@ def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: in
         for prime in found.primes:
             moments[prime.p].append(analysis.moment(prime, swaps[prime.p], one, learned=prime.p in known[one]))
     return moments
-
-
-def epochs_with_weights(run: Run) -> list[int]:
-    per_epoch = run.config.training.steps_per_epoch
-    return [step // per_epoch for step in checkpoint_steps(run.path) if step % per_epoch == 0]
 
 
 def weights_digest(run: Run, step: int) -> str:

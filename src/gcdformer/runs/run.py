@@ -15,7 +15,7 @@ from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.weights import read_weights
-from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
+from gcdformer.runs.folder import RunFolder, best_line, checkpoint_path, checkpoint_steps
 from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import task_digest
 
@@ -164,7 +164,7 @@ class Run:
         from gcdformer.evaluation.predictor import Predictor
         from gcdformer.evaluation.prior import decision_prior
         from gcdformer.models import build_model
-        from gcdformer.runs.checkpoint import check_weights, checkpoint_path, load_checkpoint, load_weights
+        from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
         step = self.checkpoint_step(str(checkpoint))
         found = load_checkpoint(self.path, step)
         problem, weights = self.problem, found.evaluated if averaged else found.model

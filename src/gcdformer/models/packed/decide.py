@@ -32,7 +32,7 @@ class PackedDecider:
     """Decides packed rows by a tree of answers; one per thread."""
 
     def __init__(self, model: Transformer, tree: AnswerTree) -> None:
-        self.model, self.tree = model, tree
+        self.tree = tree
         self.generator = PackedGenerator(model, tree if tree.one_token else None)
         self.paths = PackedPaths(model, self.generator)
 

@@ -25,7 +25,7 @@ ENCODE, ADVANCE, CHOOSE, CLOSE = "encode", "advance", "choose", "close"
 
 @final
 class PackedGenerator:
-    """Answers packed rows; the weights are read where the model has them, but for the output's bias with offsets."""
+    """Answers packed rows. Reads the model's own weights; only the output bias with offsets is a copy."""
 
     def __init__(self, model: Transformer, tree: AnswerTree | None = None) -> None:
         self.layers = Forward(model.sizes, {name: weight.data for name, weight in model.named_parameters()})

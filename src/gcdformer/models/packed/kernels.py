@@ -60,7 +60,10 @@ loop = numba.njit(nogil=True, fastmath=True, error_model="numpy", forceinline=Tr
 in others, and the two differ in the last bits."""
 inlined = numba.njit(nogil=True, inline="always")
 F = np.float32
-LANES = 32
+MAXIMUM_LANES = 32
+"""Running maxima side by side, so that a maximum is vectorised."""
+LOWEST = F(-3e38)
+"""Where a maximum starts: below all logits, but finite: fastmath lets the compiler assume that there are no infinities."""
 
 
 @inlined
@@ -220,18 +223,18 @@ def exponentials(values):
 @loop
 def add_and_find_largest(row, bias, lanes):
     """row += bias; the largest value, several lanes side by side (a plain maximum is not vectorised)."""
-    whole = row.shape[0] // LANES
-    for lane in range(LANES):
-        lanes[lane] = F(-3e38)
+    whole = row.shape[0] // MAXIMUM_LANES
+    for lane in range(MAXIMUM_LANES):
+        lanes[lane] = LOWEST
     for block in range(whole):
-        for lane in range(LANES):
-            value = row[block * LANES + lane] + bias[block * LANES + lane]
-            row[block * LANES + lane] = value
+        for lane in range(MAXIMUM_LANES):
+            value = row[block * MAXIMUM_LANES + lane] + bias[block * MAXIMUM_LANES + lane]
+            row[block * MAXIMUM_LANES + lane] = value
             lanes[lane] = value if value > lanes[lane] else lanes[lane]
-    largest = F(-3e38)
-    for lane in range(LANES):
+    largest = LOWEST
+    for lane in range(MAXIMUM_LANES):
         largest = max(largest, lanes[lane])
-    for j in range(whole * LANES, row.shape[0]):
+    for j in range(whole * MAXIMUM_LANES, row.shape[0]):
         row[j] += bias[j]
         largest = max(largest, row[j])
     return largest
@@ -294,13 +297,13 @@ def argmax_with_gap(logits, bias, tokens, gaps, lanes):
                 token = j
                 break
         tokens[i] = token
-        second, in_lanes = F(-3e38), row.shape[0] // LANES * LANES
+        second, in_lanes = LOWEST, row.shape[0] // MAXIMUM_LANES * MAXIMUM_LANES
         if token < in_lanes:
-            lanes[token % LANES] = F(-3e38)
-            for j in range(token % LANES, in_lanes, LANES):
+            lanes[token % MAXIMUM_LANES] = LOWEST
+            for j in range(token % MAXIMUM_LANES, in_lanes, MAXIMUM_LANES):
                 if j != token:
                     second = max(second, row[j])
-        for lane in range(LANES):
+        for lane in range(MAXIMUM_LANES):
             second = max(second, lanes[lane])
         for j in range(in_lanes, row.shape[0]):
             if j != token:
@@ -327,7 +330,7 @@ def attention(queries, q_stride, keys, k_stride, k_column, v_column, q_starts, k
             for t in range(t_count):
                 seen = t + 1 if causal else s_count
                 query = (q0 + t) * q_stride + h * width
-                largest = F(-3e38)
+                largest = LOWEST
                 for s in range(seen):
                     score = factor * dot(queries, query, keys, (k0 + s) * k_stride + k_column + h * width, head_dim)
                     probabilities[place + s] = score

@@ -1,7 +1,7 @@
 """The matrix product for CPUs with AVX-512, written for the compiler: tiles of the result stay in registers.
 
-torch's BLAS uses half of the vector width of such a CPU if it is another maker's than the library's (MKL on AMD), and there
-this is about twice as fast; elsewhere BLAS is used (`vectors.sgemm`). Knows addresses and float32, nothing else: no bounds
+MKL, torch's BLAS, uses only half the vector width on AMD CPUs; there this is about twice as fast. Elsewhere BLAS is used
+(`vectors.sgemm`). Knows addresses and float32, nothing else: no bounds
 are checked. Sums over the inner dimension run in one order whatever the number of threads.
 """
 
@@ -102,7 +102,7 @@ def fill_panel(panel, y, y_width, y_transposed, first, columns, inner):  # type:
         for c in range(columns):
             for k in range(inner):
                 panel[k * PANEL + c] = y[(first + c) * y_width + k]
-    elif columns == PANEL:
+    elif columns == PANEL:  # the same as below, but of constant width, so that it is unrolled
         for k in range(inner):
             for c in range(PANEL):
                 panel[k * PANEL + c] = y[k * y_width + first + c]
@@ -132,8 +132,8 @@ def product(x_transposed, y_transposed, rows, columns, inner, x, x_width, y, y_w
             accumulate, out, out_width, scratch):
     """out = x y, or out += x y if `accumulate` is 1; all matrices are stored by rows, x or y is transposed if its flag is 1.
 
-    x, y and out are addresses; the widths are those of what is stored. `scratch` is 64-byte aligned and has PANEL numbers
-    for each of the inner dimension and of the rows.
+    x, y and out are addresses; the widths are those of what is stored. `scratch`: (inner + rows, PANEL) numbers,
+    64-byte aligned.
     """
     x_row, x_inner = (1, x_width) if x_transposed else (x_width, 1)
     numbers = carray(pointer(scratch), ((inner + rows) * PANEL,))

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gcdformer.models.packed.choice import sgemm_address
 from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH, MATMUL
-from gcdformer.models.packed.kernels import LANES, interpret
+from gcdformer.models.packed.kernels import MAXIMUM_LANES, interpret
 from gcdformer.models.packed.product import PANEL, has_wide_vectors
 from gcdformer.models.packed.rows import PackedRows
 from gcdformer.models.transformer import Transformer, is_inner_map
@@ -49,7 +49,7 @@ class Program:
         self.sections: dict[str, list[tuple[int, ...]]] = {}
         self.row_counts = [0] * SIDES
         self.largest = [0] * (2 * SIDES)
-        self.lanes = np.zeros(LANES, dtype=np.float32)
+        self.lanes = np.zeros(MAXIMUM_LANES, dtype=np.float32)
         self.instructions: dict[str, Integers] = {}
         address = sgemm_address()
         assert address is not None, "`is_packable` has looked for it"
