@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from gcdformer import Run, explain, load_run
 from gcdformer.cli import main
-from gcdformer.explanation.bands import WANTED
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.bands import BandsView
 from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue, Entry
 from gcdformer.lab.places import MechanismView, more_files
@@ -38,7 +38,8 @@ def lab(trained: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
 def test_the_lab_judges_bands_as_explain_does(lab: Lab) -> None:
     sent, expected = lab.get(BANDS), explain(load_run(GROKKING))
     assert TypeAdapter(BandsView).validate_python(sent, strict=True) == sent
-    assert sent["verdict"] == expected.verdict and "; not below 1,000" in sent["limits"] and sent["wanted"] == WANTED
+    assert sent["verdict"] == expected.verdict and "; not below 1,000" in sent["limits"]
+    assert sent["wanted"] == CERTIFIED_FIDELITY
     kept = ("name", "n", "gcds", "fidelity", "accuracy", "holds")
     assert [{key: band[key] for key in kept} for band in sent["bands"]] == [band.to_json() for band in expected.bands]
     assert "the weights of epoch 3 are not kept" in lab.get("/api/runs/grok/bands?epoch=3", 400)["error"]
@@ -149,11 +150,9 @@ def test_a_mechanism_and_its_swaps(tab: Tab, lab: Lab) -> None:
 
 
 @needs_browser
-def test_a_mechanism_without_clocks_and_one_through_training(tab: Tab, tmp_path: Path) -> None:
+def test_a_mechanism_with_an_alarm_and_through_training(tab: Tab, tmp_path: Path) -> None:
     shutil.copytree(GROKKING, tmp_path / "grok")
     found = json.loads((GROKKING / "mechanism.json").read_text())
-    for prime in found["primes"]:
-        prime |= {"clock": None, "subspace": None, "rank": None}
     moment = {"epoch": 26, "learned": True, "adding": 0.99, "residues": 0.5, "chance": 0.01}
     before = moment | {"epoch": 20, "learned": False}
     found["through_training"] = {"2": [before, moment], "3": [before, moment]}
@@ -161,7 +160,7 @@ def test_a_mechanism_without_clocks_and_one_through_training(tab: Tab, tmp_path:
     (tmp_path / "grok" / "mechanism.json").write_text(json.dumps(found))
     with Lab(tmp_path) as lab:
         page = tab.open(lab.url + "#/mechanism/grok")
-        assert page.locator(".clock").count() == 0 and page.locator(".findings .no").count() == 1
+        assert page.locator(".clock").count() == 2 and page.locator(".findings .no").count() == 1
         history = page.get_by_role("region", name="Primes through training")
         shares = "99.0\u00a0%, 50\u00a0%"
         assert history.locator("tbody td").all_inner_texts() == [shares, shares, f"{shares}, in D", f"{shares}, in D"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def tampered(data: bytes, rng: random.Random) -> bytes:
         if isinstance(place, dict) and rng.random() < 0.1 and len(place) > 1:
             del place[key]
         else:
-            place[key] = rng.choice(TEXTS if isinstance(place[key], str) or rng.random() < 0.3 else VALUES)
+            place[key] = deepcopy(rng.choice(TEXTS if isinstance(place[key], str) or rng.random() < 0.3 else VALUES))
     return json.dumps(value).encode()
 
 
