@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.config import Config, Leaf, checked_prior, config_leaves, parse_toml
+from gcdformer.data.files import require_place
 from gcdformer.errors import UserError
 from gcdformer.presets import PRESETS, preset
 from gcdformer.tasks.registry import require_trusted, trust_task
@@ -215,6 +216,13 @@ def add_prior(parser: argparse.ArgumentParser) -> None:
 def chosen_prior(args: argparse.Namespace, config: Config) -> str:
     """The prior that was given, or the run's."""
     return config.evaluation.prior if args.prior is None else checked_prior(args.prior)
+
+
+def require_figure(path: Path) -> None:
+    """A `UserError` unless a figure can be written there."""
+    if path.suffix not in (".svg", ".png"):
+        raise UserError(f"figure: a file that ends in .svg or .png, got '{path}'")
+    require_place(path, "figure")
 
 
 def beam_width(text: str) -> int:

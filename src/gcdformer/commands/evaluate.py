@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from gcdformer.config import prior_in_words, prior_value
-from gcdformer.data.files import require_place
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
@@ -23,6 +22,7 @@ from gcdformer.options import (
     add_quiet,
     chosen_prior,
     print_json,
+    require_figure,
     run_path,
     whole_number,
 )
@@ -123,6 +123,4 @@ def check_figure(path: Path, *, calibration: bool) -> None:
     """A `UserError` unless there is something to draw and a place for it."""
     if not calibration:
         raise UserError("figure: needs --calibration, which it draws")
-    if path.suffix not in (".svg", ".png"):
-        raise UserError(f"figure: a file that ends in .svg or .png, got '{path}'")
-    require_place(path, "figure")
+    require_figure(path)

@@ -12,14 +12,31 @@ from rich.console import Console
 from gcdformer.config import LARGEST_BASE, prior_in_words, prior_value
 from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
-from gcdformer.display.terminal import show_calibration, show_checks, show_comparison, show_explanation, show_timeline
+from gcdformer.display.terminal import (
+    show_calibration,
+    show_checks,
+    show_comparison,
+    show_explanation,
+    show_priors,
+    show_timeline,
+)
 from gcdformer.errors import UserError
 from gcdformer.evaluation.calibration import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.numbers.random import Purpose, block_generator
-from gcdformer.options import CHECKPOINTS, add_json, add_prior, add_quiet, chosen_prior, parse_integer, print_json, run_path
+from gcdformer.options import (
+    CHECKPOINTS,
+    add_json,
+    add_prior,
+    add_quiet,
+    chosen_prior,
+    parse_integer,
+    print_json,
+    require_figure,
+    run_path,
+)
 from gcdformer.runs.explain import (
     LARGEST_EXHAUSTIVE,
     LARGEST_IN_BOTH_ORDERS,
@@ -31,7 +48,9 @@ from gcdformer.runs.explain import (
     explain_under_prior,
     has_weights,
 )
+from gcdformer.runs.files import writing
 from gcdformer.runs.hints import earlier_certificate
+from gcdformer.runs.priors import PRIORS, scan_priors, write_scan
 from gcdformer.runs.run import Run
 
 
@@ -51,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prior(parser)
     parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
                         "they are right, on up to 10,000 natural pairs")
+    parser.add_argument("--over-priors", action="store_true", help="ask the same weights under many priors instead: "
+                        "accuracy, form, fidelity and D under each; kept with the run as priors.json")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw --over-priors: .svg or .png")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the explanation as a page")
     add_quiet(parser)
     add_json(parser)
@@ -69,13 +91,42 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("base: belongs to --predictions; a run knows its own")
     if args.max is not None and not args.exhaustive:
         raise UserError("max: belongs to --exhaustive; a run's tables are up to its own")
+    if args.figure is not None and not args.over_priors:
+        raise UserError("figure: draws --over-priors; give that too")
     if args.epoch and args.checkpoint:
         raise UserError("epoch and checkpoint say the same thing: give one")
     runs = [Run(path) for path in args.run_folders]
     for one in runs:
         one.require_gcd()
-    explain_runs(args, runs)
+    if args.over_priors:
+        explain_over_priors(args, runs)
+    else:
+        explain_runs(args, runs)
     return 0
+
+
+def explain_over_priors(args: argparse.Namespace, runs: list[Run]) -> None:
+    """The same weights under many priors, run by run."""
+    for flag in ("prior", "checks", "exhaustive", "calibration", "html"):
+        if getattr(args, flag):
+            raise UserError(f"{flag}: explains the answers under one prior, --over-priors compares many: give one of them")
+    if args.figure is not None:
+        require_figure(args.figure)
+    scans = {}
+    for run in runs:
+        with progress(f"asking {run.path} under {len(PRIORS)} priors", quiet=args.quiet) as advance:
+            scans[str(run.path)] = scan_priors(run, checkpoint=args.epoch or args.checkpoint or "last", on_step=advance)
+        write_scan(run, scans[str(run.path)])
+    if args.figure is not None:
+        from gcdformer.display.figures import save
+        from gcdformer.display.priors import over_priors
+        with writing(args.figure):
+            save(over_priors({name: scan.under for name, scan in scans.items()}), args.figure)
+    if args.json:
+        print_json({"runs": [{"run": name, **scan.to_json()} for name, scan in scans.items()]})
+        return
+    for name, scan in scans.items():
+        show_priors(Console(highlight=False), scan.under, f"{name}, epoch {scan.epoch}")
 
 
 def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
@@ -117,9 +168,9 @@ def explain_predictions(args: argparse.Namespace) -> int:
         raise UserError("base: --predictions needs the base in which integers are written")
     if args.prior is not None:
         raise UserError("prior: needs a run, not --predictions: predictions have no probabilities to decide anew from")
-    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max", "calibration"):
+    for flag in ("epoch", "checkpoint", "checks", "exhaustive", "max", "calibration", "over_priors", "figure"):
         if getattr(args, flag):
-            raise UserError(f"{flag}: needs a run, not --predictions")
+            raise UserError(f"{flag.replace('_', '-')}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
     with progress(f"reading {args.predictions}", quiet=args.quiet):
         found = explain_csv(args.predictions, base, bands=not args.no_bands)

@@ -20,9 +20,11 @@ from gcdformer.paper.claims import Claim, Verdict, claim_verdicts, claims_table,
 from gcdformer.paper.comparison import ComparedTable, compare_tables, count_tables
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import ledger_entries, ledger_folder
+from gcdformer.paper.priors import was_asked
 from gcdformer.paper.table import REASONS, Experiment, Note, Table
 from gcdformer.presets import VERSIONS, preset
 from gcdformer.runs.files import replace_file
+from gcdformer.runs.priors import scan_priors, write_scan
 
 FREE = ["backend", "device", *(leaf.name for leaf in config_leaves() if leaf.section in ("training", "evaluation")
                               and leaf.name not in ("seed", "init_from", "horizon"))]
@@ -84,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     experiments = table.experiments(bases) if claims or only is None else table.named_experiments(only, bases)
     code = 0
     if (args.train or args.dry_run) and not args.show:
-        code = measure(args, table, experiments, CLAIM_EPOCHS if claims else None)
+        code = measure(args, table, experiments, CLAIM_EPOCHS if claims else None, claims)
         if args.dry_run:
             return code
     elif (ignored := about_training(args)) and not args.show:
@@ -136,9 +138,15 @@ def chosen_bases(args: argparse.Namespace, table: Table) -> list[int] | None:
     return bases
 
 
-def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment], epochs: int | None) -> int:
+def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment], epochs: int | None, claims: list[Claim]
+            ) -> int:
     """Train what is missing of the table, or show what that would be. `epochs` is the budget if none is given; the published
     recipe, which needs hundreds, has no such default."""
+    to_ask = {experiment.name for claim in claims if claim.under_priors for experiment in claim.experiments}
+
+    def usable(entries: list[Entry]) -> list[Entry]:
+        return [entry for entry in entries if was_asked(entry) or not to_ask.intersection(entry.experiments)]
+
     name = args.preset or "fast"
     own_budget = bool(args.minutes or args.max_epochs)
     if own_budget or name == "paper":
@@ -152,11 +160,17 @@ def measure(args: argparse.Namespace, table: Table, experiments: list[Experiment
         planned = plan(trials, args.out / recipe.folder)
         if not args.again:
             if own_budget or given(args):
-                reproduce.mark_recorded(planned, recipe, ledger_entries(args.ledger))
+                reproduce.mark_recorded(planned, recipe, usable(ledger_entries(args.ledger)))
             else:
-                reproduce.mark_measured(planned, recipe, table, ledger_entries(args.ledger), known_entries(args))
+                reproduce.mark_measured(planned, recipe, table, usable(ledger_entries(args.ledger)),
+                                        usable(known_entries(args)))
     if not args.dry_run:
-        return reproduce.train_missing(planned, recipe, args.jobs, quiet=args.quiet, as_json=args.json or args.markdown)
+        code = reproduce.train_missing(planned, recipe, args.jobs, quiet=args.quiet, as_json=args.json or args.markdown)
+        asked = [trial for trial in planned if to_ask & reproduce.experiments_of(trial, recipe)]
+        for finished in reproduce.not_asked(asked):
+            with progress(f"asking {finished.path.name} under many priors", quiet=args.quiet) as advance:
+                write_scan(finished, scan_priors(finished, on_step=advance))
+        return code
     if args.json:
         print_json(reproduce.plan_json(planned, args.jobs))
     else:

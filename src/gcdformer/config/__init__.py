@@ -15,7 +15,7 @@ import tomli_w
 from pydantic import ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from gcdformer.config.prior import checked_prior, prior_in_words, prior_value
+from gcdformer.config.prior import PRIORS, checked_prior, parse_prior, prior_in_words, prior_value
 from gcdformer.config.sections import (
     DEFAULT_MAX_GCD,
     FILE_DISTRIBUTIONS,
@@ -46,9 +46,9 @@ from gcdformer.errors import UserError
 __all__ = [
     "DEFAULT_MAX_GCD", "FILE_DISTRIBUTIONS", "FILE_TASK", "LARGEST_BASE", "LARGEST_INTEGER", "LEAST_PAIRS",
     "OF_A_DISTRIBUTION", "RENAMED", "SHIFTS", "TESTED_GCDS", "Config", "DataSection", "EvaluationSection", "Family", "Leaf",
-    "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution", "Section",
-    "TaskSection", "TrainingSection", "Value", "checked_prior", "config_leaves", "parse_toml", "prior_in_words",
-    "prior_value",
+    "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution", "PRIORS", "Section",
+    "TaskSection", "TrainingSection", "Value", "checked_prior", "config_leaves", "parse_prior", "parse_toml",
+    "prior_in_words", "prior_value",
 ]
 BOTH_SIDES = ("dim", "heads", "layers")
 """Words of `derive` that set a leaf of the encoder and one of the decoder."""

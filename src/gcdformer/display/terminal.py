@@ -31,6 +31,7 @@ from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.metamorphic import Check
+from gcdformer.explanation.priors import UnderPrior
 from gcdformer.explanation.rules import Rule, readable
 from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
@@ -120,6 +121,20 @@ def show_calibration(console: Console, found: Calibration | None) -> None:
     for one in found.bins:
         if one.n:
             table.add_row(f"{one.low:.2f} to {one.high:.2f}", f"{one.n:,}", f"{one.confidence:.3f}", f"{one.accuracy:.3f}")
+    console.print(table)
+
+
+def show_priors(console: Console, under: Sequence[UnderPrior], what: str) -> None:
+    """A row for each prior: what the same weights answer under it; `implied` is the accuracy that the rules imply."""
+    console.print(f"{what}, the same weights under each prior", style="bold")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    for title in ("prior", "accuracy", "implied", "GCD", "form", "fidelity", "stratified", "certified"):
+        table.add_column(title, justify="left" if title == "prior" else "right", no_wrap=True)
+    for figures in under:
+        name = figures.prior if figures.exponent is None else f"k^-{figures.prior}"
+        verdict = Text("yes", "bold green") if figures.certified else Text("no", "yellow")
+        table.add_row(name, f"{figures.accuracy:.2f} %", f"{figures.implied:.2f} %", str(len(figures.D)), figures.form,
+                      f"{100 * figures.natural:.2f} %", f"{100 * figures.stratified:.2f} %", verdict)
     console.print(table)
 
 

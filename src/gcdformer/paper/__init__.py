@@ -2,7 +2,7 @@
 
 The modules of this folder, in the order in which they import each other: `table` (the types), `tables/` (the published
 values) and this one; `text`; `entry` (a measured run), `ledger` (all of them); `measure`, `comparison` (published beside
-ours); `evidence`, `observations`, `claims` (the paper's claims and their verdicts); `page` (Markdown), `terminal`;
+ours); `evidence`, `observations`, `priors`, `claims` (the claims and their verdicts); `page` (Markdown), `terminal`;
 `record` (from a run folder to an entry), `reproduce` (from tables to trained runs).
 """
 

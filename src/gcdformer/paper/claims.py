@@ -22,6 +22,7 @@ from gcdformer.paper import observations as look
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.evidence import AT_THE_END, Chance, Contrast, Observation, Observe, over_pairs, over_runs
 from gcdformer.paper.ledger import PROBLEM
+from gcdformer.paper.priors import LEAST_FIDELITY, POINTS, rules_under_priors, was_asked
 from gcdformer.paper.table import Experiment, Json, Table
 from gcdformer.paper.tables.base import MIXTURE_30
 from gcdformer.paper.tables.benford import batch, benford, inverse
@@ -95,6 +96,12 @@ class Claim:
     least: int
     chance: Callable[[list[Entry], np.random.Generator], Chance] | None = None
     """How often it would be as claimed by chance, where that is often."""
+    under_priors: bool = False
+    """Whether its runs have to be asked under other priors too; one that was not is missing."""
+
+    def counts(self, entry: Entry) -> bool:
+        """Whether a run has what this claim looks at."""
+        return not self.under_priors or was_asked(entry)
 
 
 def for_bases(*makers: Callable[[int], Experiment], bases: Iterable[int] = (10, 30, 1000, 2023)) -> tuple[Experiment, ...]:
@@ -152,6 +159,12 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           "products", f"learned within {look.WITHIN} epochs of the last of their prime powers, more often than if the "
           "products of a run exchange their times", for_bases(Experiment, bases=(30, 210)),
           over_runs(has_divisors, look.products_follow), FEW, look.follow_by_chance),
+    Claim("prior", "A claim of ours: uniform outcomes break the rules only as long as the answer is chosen under the "
+          "uniform prior.", "runs", f"asked under the natural prior, the same weights follow a form of rules, which tells "
+          f"{LEAST_FIDELITY:.0%} of natural pairs and implies their accuracy within {POINTS:g} point; under the training "
+          "prior those of uniform outcomes do not, and all others, the control, do",
+          (UNI_10, UNI_1000, *map(uniform, (LARGE, 2023, 2401)), *map(inverse, (10, LARGE, 2023)), Experiment(10),
+           benford(LARGE)), over_runs(was_asked, rules_under_priors), least=8, under_priors=True),
 )}
 
 
@@ -247,7 +260,7 @@ def judge(claim: Claim, entries: Iterable[Entry]) -> Verdict:
     observations = claim.observe(known)
     if any(observation.current and observation.finding.decisive for observation in observations):
         observations = [observation for observation in observations if observation.current]
-    have = {name for entry in known if entry.is_current for name in entry.experiments}
+    have = {name for entry in known if entry.is_current and claim.counts(entry) for name in entry.experiments}
     missing = tuple(experiment.name for experiment in claim.experiments if experiment.name not in have)
     counted = [run for observation in observations if observation.finding.of for run in observation.runs]
     chance = claim.chance(counted, block_generator(0, Purpose.CHECKS, 0)) if claim.chance and counted else None

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from gcdformer.config import Config
 from gcdformer.errors import DamagedFile
 from gcdformer.evaluation import PredictionTable, Scores, score
 from gcdformer.explanation import Explanation, explain_tables
+from gcdformer.explanation.priors import UnderPrior
 from gcdformer.paper.table import PAPER_EPOCH, Json, Note, Settings
 from gcdformer.presets import VERSIONS, repeat_command
 from gcdformer.runs.files import replace_file, sha256
@@ -28,6 +30,7 @@ FORMAT = 1
 STALLED = 3
 """Times the median epoch: one that took longer has stalled. Its examples are no slower than the others'."""
 EMPTY = np.zeros(0, dtype=np.int64)
+UNDER_PRIORS = TypeAdapter(list[UnderPrior])
 
 
 class Curve(TypedDict):
@@ -68,6 +71,8 @@ class Facts(TypedDict):
     """Epoch -> f(k) and its percentage, from k = 1 on."""
     classes: NotRequired[str]
     tables: str
+    priors: NotRequired[str]
+    """What the last weights answer under other priors, if that was asked."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,15 @@ class Entry:
     def late(self) -> list[list[tuple[int | None, float]]]:
         """Under uniform outcomes, for each of the last epochs: f(k) and its percentage, from k = 1 on."""
         return [self.facts["late"][epoch] for epoch in sorted(self.facts["late"], key=int)]
+
+    @cached_property
+    def under_priors(self) -> dict[str, UnderPrior]:
+        """What the last weights answer under each prior that they were asked under."""
+        stored = expand(self.facts.get("priors", ""), self.name) or []
+        try:
+            return {figures.prior: figures for figures in UNDER_PRIORS.validate_python(stored)}
+        except ValidationError:
+            raise DamagedFile(f"{self.name}: its figures under other priors are not readable") from None
 
     def first_epoch(self, k: int) -> int | None:
         """The epoch at which k was first correct."""

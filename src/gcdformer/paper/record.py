@@ -22,6 +22,7 @@ from gcdformer.paper.ledger import changes, find_experiment, ledger_entries, mat
 from gcdformer.paper.table import REASONS, Note, Settings
 from gcdformer.presets import preset_version
 from gcdformer.runs.files import sha256
+from gcdformer.runs.priors import saved_scan
 from gcdformer.runs.run import Run
 from gcdformer.version import __version__
 
@@ -101,6 +102,9 @@ def entry_of(run: Run, name: str, mark: Mark, why: Note | None = None) -> Entry:
                    if any(line.get("events", {}).values())],
         "late": late_predictions(run) if uniform else {}, "classes": class_history(run) if uniform else "",
         "tables": pack(run.prediction_tables()) if has_gcd else ""}
+    scan = saved_scan(run)
+    if scan is not None and scan.epoch == lines[-1]["epoch"]:
+        facts["priors"] = compress([figures.to_json() for figures in scan.under])
     return Entry(name, json.loads(json.dumps(facts)))
 
 

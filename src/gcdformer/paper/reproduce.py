@@ -22,6 +22,8 @@ from gcdformer.paper.table import Experiment, Json, Settings, Table
 from gcdformer.paper.text import count_of
 from gcdformer.presets import preset_version, repeat_command
 from gcdformer.runs.files import replace_file
+from gcdformer.runs.priors import saved_scan
+from gcdformer.runs.run import Run
 from gcdformer.sweeps.plan import Planned
 from gcdformer.sweeps.sweep import Needs, Trial, with_budget
 
@@ -181,6 +183,11 @@ def train_missing(planned: list[Planned], recipe: Recipe, jobs: int | None, *, q
         if went_wrong(trial, interrupted):
             print(f"gcdformer: {trial.status} {trial.name}: {trial.reason}", file=sys.stderr)
     return exit_code(here, interrupted)
+
+
+def not_asked(planned: Iterable[Planned]) -> list[Run]:
+    """The finished runs of a plan that were not asked under other priors yet."""
+    return [run for trial in planned if trial.over and saved_scan(run := Run(trial.path)) is None]
 
 
 def write_marks(planned: Iterable[Planned], recipe: Recipe) -> None:

@@ -1,0 +1,74 @@
+"""A run's weights asked under many priors, and the figures beside the run: `priors.json`, with the checksum of the weights.
+
+Reading saved figures needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from gcdformer.errors import DamagedFile
+from gcdformer.explanation.priors import EXPONENTS, UnderPrior
+from gcdformer.runs.explain import explain_under_prior
+from gcdformer.runs.files import read_sums, replace_file
+from gcdformer.runs.folder import FILES, checkpoint_path
+from gcdformer.runs.run import Run
+
+NAME = "priors.json"
+PRIORS = ("training", "natural", *EXPONENTS)
+"""What is tried: the two that have a name in a comparison, and the exponents between and beyond them."""
+
+
+@dataclass(frozen=True)
+class PriorScan:
+    """What a checkpoint's model does under each of some priors."""
+
+    epoch: int
+    weights_sha256: str
+    under: tuple[UnderPrior, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {"epoch": self.epoch, "weights_sha256": self.weights_sha256,
+                "under": [figures.to_json() for figures in self.under]}
+
+
+ADAPTER = TypeAdapter(PriorScan)
+
+
+def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors: Sequence[str] = PRIORS,
+                on_step: Callable[[int, int], None] = lambda done, total: None) -> PriorScan:
+    """The certificate of the same weights under each prior, on the run's own test sets, which are answered afresh."""
+    run = run if isinstance(run, Run) else Run(run)
+    run.require_gcd()
+    step = run.checkpoint_step(str(checkpoint))
+    under = []
+    for number, prior in enumerate(priors):
+        def on_batch(done: int, total: int, before: int = number) -> None:
+            on_step(before * total + done, len(priors) * total)
+
+        under.append(UnderPrior.of(prior, explain_under_prior(run, checkpoint, prior, on_batch)))
+    digest = read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
+    return PriorScan(run.epoch(str(checkpoint)), digest, tuple(under))
+
+
+def write_scan(run: Run, scan: PriorScan) -> Path:
+    path = run.path / NAME
+    replace_file(path, (json.dumps(scan.to_json(), allow_nan=False) + "\n").encode(), shared=True)
+    return path
+
+
+def saved_scan(run: Run) -> PriorScan | None:
+    """The one beside the run; None if there is none."""
+    path = run.path / NAME
+    try:
+        return ADAPTER.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise DamagedFile(f"{path}: not readable; `gcdformer explain {run.path} --over-priors` writes it anew "
+                          f"({str(error).splitlines()[0]})") from None
