@@ -121,7 +121,7 @@ def explain_over_priors(args: argparse.Namespace, runs: list[Run]) -> None:
         from gcdformer.display.figures import save
         from gcdformer.display.priors import over_priors
         with writing(args.figure):
-            save(over_priors({name: scan.under for name, scan in scans.items()}), args.figure)
+            save(over_priors({"": {name: scan.under for name, scan in scans.items()}}), args.figure)
     if args.json:
         print_json({"runs": [{"run": name, **scan.to_json()} for name, scan in scans.items()]})
         return

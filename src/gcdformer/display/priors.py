@@ -11,38 +11,40 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gcdformer.display.figures import INK, SERIES, SOFT, STYLE
+from gcdformer.display.figures import SERIES, SOFT, STYLE
 from gcdformer.explanation.priors import NATURAL_EXPONENT, UnderPrior
 
 PANELS = ("natural accuracy, %", "natural fidelity, %", "correct GCD")
+Runs = Mapping[str, Sequence[UnderPrior]]
 
 
-def over_priors(runs: Mapping[str, Sequence[UnderPrior]], trained: Mapping[str, float] | None = None) -> Figure:
-    """One colour per run; a filled point where the rules are certified. The dotted line is the natural prior; a cross stands
-    where the exponent is that of the training (`trained`, by run)."""
+def over_priors(groups: Mapping[str, Runs]) -> Figure:
+    """A column per group of runs, by its title; one colour per run. A point is filled where the answers are certified; the
+    dotted line is the exponent of natural pairs."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.6, 7.2), layout="constrained")
-        axes: Sequence[Axes] = figure.subplots(len(PANELS), 1, sharex=True)
-        for (name, under), shade in zip(runs.items(), SERIES * len(runs), strict=False):
-            points = sorted((figures.exponent, figures) for figures in under if figures.exponent is not None)
-            places = [place for place, _ in points]
-            for axis, values in zip(axes, zip(*(values_of(figures) for _, figures in points), strict=True), strict=True):
-                axis.plot(places, values, color=shade, linewidth=1.5, label=name)
-                for place, value, (_, figures) in zip(places, values, points, strict=True):
-                    axis.plot(place, value, marker="o", markersize=5, color=shade,
-                              markerfacecolor=shade if figures.certified else "none")
-                if trained and trained.get(name) in places:
-                    axis.plot(trained[name], values[places.index(trained[name])], marker="x", markersize=9, color=INK)
-        for axis, label in zip(axes, PANELS, strict=True):
-            axis.axvline(NATURAL_EXPONENT, color=SOFT, linewidth=1, linestyle=":")
-            axis.set_ylabel(label)
-        axes[-1].set_xlabel("exponent α of the prior k^-α under which the same weights answer (dotted: natural pairs; "
-                            "filled: certified)")
-        if len(runs) > 1:
-            figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
+        figure = Figure(figsize=(max(5.0, 3.1 * len(groups)), 6.6), layout="constrained")
+        rows = figure.subplots(len(PANELS), len(groups), sharex=True, sharey="row", squeeze=False)
+        for column, (title, runs) in zip(rows.T, groups.items(), strict=True):
+            column[0].set_title(title, fontsize=9)
+            for (name, under), shade in zip(runs.items(), SERIES * len(runs), strict=False):
+                draw_run(column, under, name, shade)
+            for axis in column:
+                axis.axvline(NATURAL_EXPONENT, color=SOFT, linewidth=1, linestyle=":")
+            if any(runs):
+                column[-1].legend(fontsize=7)
+        for row, label in zip(rows, PANELS, strict=True):
+            row[0].set_ylabel(label)
+        figure.supxlabel("exponent α of the prior k^-α (dotted: natural pairs; filled: certified)", fontsize=9)
         return figure
 
 
-def values_of(figures: UnderPrior) -> tuple[float, float, float]:
-    """What the panels show."""
-    return figures.accuracy, 100 * figures.natural, len(figures.D)
+def draw_run(axes: Sequence[Axes], under: Sequence[UnderPrior], name: str, shade: str) -> None:
+    """The panels of one run, from the priors that have an exponent."""
+    powers = sorted((figures for figures in under if figures.exponent is not None), key=lambda figures: float(figures.prior))
+    places = [float(figures.prior) for figures in powers]
+    shown = zip(*((figures.accuracy, 100 * figures.natural, len(figures.D)) for figures in powers), strict=True)
+    for axis, values in zip(axes, shown, strict=True):
+        axis.plot(places, values, color=shade, linewidth=1.4, label=name)
+        for place, value, figures in zip(places, values, powers, strict=True):
+            axis.plot(place, value, marker="o", markersize=4, color=shade,
+                      markerfacecolor=shade if figures.certified else "none")

@@ -127,12 +127,16 @@ def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
 
 
 def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
-                        on_batch: Callable[[int, int], None] = lambda done, total: None) -> Explanation:
-    """A checkpoint's model on the run's own test sets, its answers decided under a prior."""
+                        on_batch: Callable[[int, int], None] = lambda done, total: None, most: int | None = None
+                        ) -> Explanation:
+    """A checkpoint's model on the run's own test sets, its answers decided under a prior; with `most`, on sets of that many
+    pairs if its own are larger."""
     from gcdformer.evaluation.evaluate import evaluate
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
-    sets = test_sets(run.config, run.problem, run.epoch(str(checkpoint)))
+    size = run.config.evaluation.test_size
+    config = run.config if most is None else run.config.replace(test_size=min(most, size))
+    sets = test_sets(config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
     found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
                      lambda done: on_batch(done, total))

@@ -20,6 +20,8 @@ from gcdformer.runs.folder import FILES, checkpoint_path
 from gcdformer.runs.run import Run
 
 NAME = "priors.json"
+PAIRS = 30_000
+"""Pairs of each test set at most: 300 for each k, below which the noise of a share shows."""
 PRIORS = ("training", "natural", *EXPONENTS)
 """What is tried: the two that have a name in a comparison, and the exponents between and beyond them."""
 
@@ -42,7 +44,7 @@ ADAPTER = TypeAdapter(PriorScan)
 
 def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors: Sequence[str] = PRIORS,
                 on_step: Callable[[int, int], None] = lambda done, total: None) -> PriorScan:
-    """The certificate of the same weights under each prior, on the run's own test sets, which are answered afresh."""
+    """The certificate of the same weights under each prior, on the run's test sets up to PAIRS, answered afresh."""
     run = run if isinstance(run, Run) else Run(run)
     run.require_gcd()
     step = run.checkpoint_step(str(checkpoint))
@@ -51,7 +53,7 @@ def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors
         def on_batch(done: int, total: int, before: int = number) -> None:
             on_step(before * total + done, len(priors) * total)
 
-        under.append(UnderPrior.of(prior, explain_under_prior(run, checkpoint, prior, on_batch)))
+        under.append(UnderPrior.of(prior, explain_under_prior(run, checkpoint, prior, on_batch, PAIRS)))
     digest = read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
     return PriorScan(run.epoch(str(checkpoint)), digest, tuple(under))
 
