@@ -14,7 +14,7 @@ from gcdformer.data.reading import read_examples
 from gcdformer.data.stream import BLOCK, DEFAULT_REPEAT_SIZE
 from gcdformer.numbers.distributions import Probabilities, pair_distribution
 from gcdformer.numbers.encoding import Integers, digit_counts
-from gcdformer.numbers.outcomes import outcome_probabilities
+from gcdformer.numbers.theory import outcome_probabilities
 from gcdformer.numbers.weights import read_weights
 
 MOST_LISTED = 1000
