@@ -14,7 +14,7 @@ from gcdformer.data.testsets import test_sets
 from gcdformer.display.progress import progress
 from gcdformer.display.terminal import show_calibration, show_checks, show_comparison, show_explanation, show_timeline
 from gcdformer.errors import UserError
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline

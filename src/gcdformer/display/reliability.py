@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from gcdformer.display.figures import SERIES, SOFT, STYLE
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 
 
 def reliability(found: Calibration) -> Figure:

@@ -13,7 +13,7 @@ from gcdformer.display.reliability import reliability
 from gcdformer.display.style import page_style
 from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.mechanism.result import Mechanism
