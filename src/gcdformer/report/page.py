@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.display import figures
+from gcdformer.display.figures import reliability
 from gcdformer.display.html import certificate_sections, header
 from gcdformer.display.mechanism import mechanism_section
-from gcdformer.display.reliability import reliability
 from gcdformer.display.style import page_style
 from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
