@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gcdformer.display import figures
-from gcdformer.display.figures import reliability
 from gcdformer.display.html import certificate_sections, header
 from gcdformer.display.mechanism import mechanism_section
 from gcdformer.display.style import page_style
@@ -63,8 +62,8 @@ def write_explanation(path: Path, explanation: Explanation, what: str, history: 
     """The explanation alone, of a run or of anyone's predictions."""
     parts = [header(what, f"base {explanation.base}", explanation, []), certificate_sections(explanation)]
     if calibration is not None:
-        parts.append(figure_section("Calibration", reliability(calibration), "How often answers of a confidence are right; "
-                                    "on the dotted line, as often as the model says.", narrow=True))
+        parts.append(figure_section("Calibration", figures.reliability(calibration),
+                                    "How often answers of a confidence are right; on the dotted line, as often as the model says.", narrow=True))
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
