@@ -63,7 +63,8 @@ def write_explanation(path: Path, explanation: Explanation, what: str, history: 
     parts = [header(what, f"base {explanation.base}", explanation, []), certificate_sections(explanation)]
     if calibration is not None:
         parts.append(figure_section("Calibration", figures.reliability(calibration),
-                                    "How often answers of a confidence are right; on the dotted line, as often as the model says.", narrow=True))
+                                    "How often answers of a confidence are right; on the dotted line, as often as the "
+                                    "model says.", narrow=True))
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))
