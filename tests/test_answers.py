@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gcdformer.cli import main
 from gcdformer.config import LARGEST_INTEGER
-from gcdformer.data.answers import INTRODUCTION, LARGE, SMALL, TENS, UNITS, read_answer
+from gcdformer.data.predictions import INTRODUCTION, LARGE, SMALL, TENS, UNITS, read_answer
 
 TEMPLATES = ["{}", " {}\n", "{}.", "The GCD is {}.", "The greatest common divisor of 12 and 18 is {}.", "gcd(12, 18) = {}",
              "GCD(12,180)=gcd(12,6)={}", "**{}**", "`{}`", "\\boxed{{{}}}", "${}$", "\\(\\gcd(12, 18) = {}\\)", "Answer: {}",

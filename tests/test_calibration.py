@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from decisions import CPU, brute_force, call, setting
 from gcdformer import Run, UserError
 from gcdformer.data.testsets import test_sets as make_test_sets
-from gcdformer.evaluation.calibration import BINS, Calibration
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.evaluation.prior import decision_prior
+from gcdformer.evaluation.scores import BINS, Calibration
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60))

@@ -22,12 +22,11 @@ from gcdformer.display.mechanism import sentences
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.sieve import prime_power, products
-from gcdformer.mechanism.clock import read_clock
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Place, Sites
 from gcdformer.mechanism.layout import Layout
 from gcdformer.mechanism.result import ADAPTER, Mechanism
-from gcdformer.mechanism.subspace import Contexts, basis_of, overlap
+from gcdformer.mechanism.subspace import Contexts, basis_of, overlap, read_clock
 from gcdformer.mechanism.verdict import raised_alarms, run_verdict
 from gcdformer.models import build_model
 from gcdformer.numbers.encoding import DIGIT_0, PLUS, Integers, digit_counts

@@ -13,8 +13,7 @@ from conftest import tiny_config
 from gcdformer import Config, Problem, Stream, UserError
 from gcdformer.data.outcomes import MOST_LISTED, largest_listed, training_outcomes
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
-from gcdformer.numbers.outcomes import LARGEST_TABLE, mobius, natural_outcomes
-from gcdformer.numbers.theory import count_pairs, prime_factors
+from gcdformer.numbers.theory import LARGEST_TABLE, count_pairs, mobius, natural_outcomes, prime_factors
 
 COSINE: dict[str, object] = {"schedule": "cosine", "warmup": 10, "horizon": 4096, "batch_size": 16}
 LATE = 3072

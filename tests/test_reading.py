@@ -22,11 +22,10 @@ from gcdformer.cli import main
 from gcdformer.data import reading
 from gcdformer.data.files import write_examples
 from gcdformer.data.kinds import Kind, parse_kind
-from gcdformer.data.lines import BadLine, read_csv_line, read_int2int_line
+from gcdformer.data.parsing import BadLine, read_csv_line, read_int2int_line, scan_csv, scan_int2int
 from gcdformer.data.problem import column_names
 from gcdformer.data.reading import read_examples
 from gcdformer.data.testsets import test_sets as make_test_sets
-from gcdformer.data.words import scan_csv, scan_int2int
 
 ENDINGS = {"int2int": "txt", "csv": "csv", "parquet": "parquet"}
 GOOD = "V2 + 1 2 + 8\t+ 4\n"

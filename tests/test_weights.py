@@ -15,7 +15,7 @@ from scipy import stats
 from conftest import tiny_config
 from gcdformer import Config, Problem, Stream, UserError, load_exported, load_run, train
 from gcdformer.cli import main
-from gcdformer.numbers.weights import read_weights
+from gcdformer.numbers.distributions import read_weights
 
 MAXIMUM = 1000
 

@@ -70,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
     with progress("decoding the test sets", sum(map(len, sets.values())), quiet=args.quiet) as advance:
         found = evaluate(predictor, sets, config.evaluation.threshold, advance, calibrate=args.calibration)
     if found.calibration is not None and args.figure is not None:
-        from gcdformer.display.figures import save
-        from gcdformer.display.reliability import reliability
+        from gcdformer.display.figures import reliability, save
         with writing(args.figure):
             save(reliability(found.calibration), args.figure)
     calibration = {"calibration": found.calibration.to_json()} if found.calibration else {}

@@ -21,7 +21,7 @@ from gcdformer.display.terminal import (
     show_timeline,
 )
 from gcdformer.errors import UserError
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.metamorphic import Check, metamorphic_checks
 from gcdformer.explanation.timeline import Timeline, compare, timeline

@@ -16,8 +16,8 @@ from typing import IO
 import numpy as np
 
 from gcdformer.config import TESTED_GCDS
-from gcdformer.data.int2int import int2int_answers
 from gcdformer.data.problem import column_names
+from gcdformer.data.reading import int2int_answers
 from gcdformer.data.stream import Stream
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs

@@ -12,10 +12,9 @@ from gcdformer.config import TESTED_GCDS, Config
 from gcdformer.data.problem import Problem
 from gcdformer.data.reading import read_examples
 from gcdformer.data.stream import BLOCK, DEFAULT_REPEAT_SIZE
-from gcdformer.numbers.distributions import Probabilities, pair_distribution
+from gcdformer.numbers.distributions import Probabilities, pair_distribution, read_weights
 from gcdformer.numbers.encoding import Integers, digit_counts
-from gcdformer.numbers.outcomes import outcome_probabilities
-from gcdformer.numbers.weights import read_weights
+from gcdformer.numbers.theory import outcome_probabilities
 
 MOST_LISTED = 1000
 """The largest K: decoding under a prior scores answers one by one."""

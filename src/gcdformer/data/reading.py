@@ -1,7 +1,8 @@
 """Examples from a file: CSV, Parquet or Int2Int text, read in chunks, every row checked, its SHA-256 taken on the way.
 
 A bad row is an error that names its line; none is dropped. Rows are the integers of the question, and of the answer too
-where only the file knows it. Knows problems and files, no model.
+where only the file knows it. Int2Int asks comparison as a/b > c/d and answers by a bare 0 or 1; ours is a/b < c/d, and its
+answer an integer with a sign. Its files are in its own sense, and converted exactly. Knows problems and files, no model.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.data.int2int import from_int2int, int2int_kinds
-from gcdformer.data.lines import BadLine, read_csv_line, read_int2int_line, text_of
+from gcdformer.data.kinds import Kind
+from gcdformer.data.parsing import BadLine, read_csv_line, read_int2int_line, scan_csv, scan_int2int, text_of
 from gcdformer.data.problem import Problem, column_names
-from gcdformer.data.words import scan_csv, scan_int2int
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.numbers.encoding import Integers
+from gcdformer.tasks.rational import Comparison
 
 CHUNK = 1 << 22
 LONGEST_LINE = 1 << 20
@@ -30,6 +31,8 @@ CACHED_FILES = 4
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the size of the file."""
+OTHER_FRACTION_FIRST = [2, 3, 0, 1]
+BARE_BIT = Kind(1, low=0, high=1)
 
 
 @dataclass(frozen=True)
@@ -216,3 +219,27 @@ def require(good: Any, values: Integers, where: str, first: int, what: str) -> N
         row = int(np.flatnonzero(~good.all(1))[0])
         bad = int(values[row][~good[row]][0])
         raise UserError(f"{where}{first + row}: {what} (bounded by --max), got {bad}")
+
+
+def int2int_kinds(problem: Problem) -> tuple[Kind, Kind]:
+    """The types of question and answer in Int2Int text."""
+    question, answer = problem.kinds
+    return (question, BARE_BIT) if isinstance(problem.task, Comparison) else (question, answer)
+
+
+def int2int_answers(problem: Problem, questions: Integers) -> Integers | None:
+    """The bare answers that Int2Int gives, (n,); None where they are written as ours."""
+    if not isinstance(problem.task, Comparison):
+        return None
+    return np.asarray(problem.task.answer(questions[:, OTHER_FRACTION_FIRST])[:, 0])
+
+
+def from_int2int(problem: Problem, rows: Integers) -> Integers:
+    """Questions and answers in our sense; an answer that is wrong in Int2Int's is wrong in ours."""
+    questions = rows[:, :problem.task.inputs]
+    theirs = int2int_answers(problem, questions)
+    if theirs is None:
+        return rows
+    ours = problem.answer(questions)
+    wrong = rows[:, -1:] != theirs[:, None]
+    return np.concatenate([questions, np.where(wrong, 1 - ours, ours)], axis=1)

@@ -1,4 +1,5 @@
-"""The figures, by matplotlib: learning curves with events, D over time, true against predicted, and f(k) as a picture.
+"""The figures, by matplotlib: learning curves with events, D over time, true against predicted, f(k) as a picture, and
+reliability.
 
 Each is a function of lines of metrics or tables. Figures are drawn in the light colours of colours.css; on a page they take
 the page's own, so that one drawing serves light and dark.
@@ -25,6 +26,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from gcdformer.display.cells import heat_cells, score_cells
 from gcdformer.display.style import colour, with_names
 from gcdformer.evaluation import PredictionTable, Scores
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.explanation.timeline import Timeline
 
@@ -147,6 +149,26 @@ def heat_map(table: PredictionTable) -> Figure:
         axis.imshow(shades, origin="lower", interpolation="nearest", extent=(0.5, 100.5, 0.5, 101.5))
         axis.set_xlabel("true GCD k")
         axis.set_ylabel("prediction (top row: above 100 or unreadable)")
+        return figure
+
+
+def reliability(calibration: Calibration) -> Figure:
+    """Accuracy over confidence, on the diagonal if calibrated; below it, how many answers each bin has."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2, 4.6), layout="constrained")
+        curve, counts = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+        filled = [part for part in calibration.bins if part.n]
+        curve.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=":")
+        curve.plot([part.confidence for part in filled], [part.accuracy for part in filled], color=SERIES[0], marker="o",
+                   markersize=4, linewidth=1.5)
+        curve.set_ylabel("share of right answers")
+        curve.set_title(f"expected calibration error {calibration.ece:.4f}, {calibration.n:,} pairs", fontsize=9)
+        curve.set_ylim(0, 1.02)
+        counts.bar([(part.low + part.high) / 2 for part in calibration.bins], [part.n for part in calibration.bins],
+                   width=0.9 / len(calibration.bins), color=SERIES[0])
+        counts.set_ylabel("pairs")
+        counts.set_xlabel("confidence of the answer")
+        counts.set_xlim(0, 1)
         return figure
 
 

@@ -26,7 +26,7 @@ from gcdformer.display.words import (
     unreadable_text,
 )
 from gcdformer.evaluation import Scores
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE

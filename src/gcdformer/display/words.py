@@ -8,9 +8,8 @@ from typing import Literal
 
 from gcdformer.config import TESTED_GCDS, Config, prior_in_words
 from gcdformer.explanation.bands import Band
-from gcdformer.explanation.breaches import NotAllProducts
 from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import Rule
+from gcdformer.explanation.rules import NotAllProducts, Rule
 from gcdformer.explanation.sieve import components, prime_power, products
 from gcdformer.explanation.statistics import Fidelity
 from gcdformer.explanation.timeline import Timeline

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gcdformer.evaluation.calibration import Calibration
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.evaluation.scores import Scores, score
+from gcdformer.evaluation.scores import Calibration, Scores, score
 from gcdformer.evaluation.table import PredictionTable
 from gcdformer.numbers.encoding import Integers
 

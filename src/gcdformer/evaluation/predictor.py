@@ -17,9 +17,9 @@ import torch
 
 from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
-from gcdformer.evaluation.calibration import Calibration, Confidences
 from gcdformer.evaluation.operands import operand_arrays
 from gcdformer.evaluation.prior import DecisionPrior
+from gcdformer.evaluation.scores import Calibration, Confidences
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.models import Seq2Seq, autocast, generate, sequence_loss
 from gcdformer.models.decide import Paths, PlainPaths, generate_best, log_evidence, sequence_log_probs

@@ -18,7 +18,7 @@ from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, Probabilities
 from gcdformer.numbers.encoding import END, Integers, encode_row
-from gcdformer.numbers.outcomes import natural_outcomes
+from gcdformer.numbers.theory import natural_outcomes
 
 if TYPE_CHECKING:
     from gcdformer.models.answer_tree import AnswerTree, Scores

@@ -17,9 +17,8 @@ from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.classes import Class
-from gcdformer.explanation.counterexamples import Counterexample, find_counterexamples
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
-from gcdformer.explanation.mistakes import Mistakes, find_mistakes
+from gcdformer.explanation.mistakes import Counterexample, Mistakes, find_counterexamples, find_mistakes
 from gcdformer.explanation.rules import Rule, RuleModel, readable
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, Power, power_of, wilson
 from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier

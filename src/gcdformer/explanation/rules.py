@@ -6,18 +6,19 @@ into classes of multiples, each predicted the same, by one of its elements.
 
 A k that breaks a rule only because of a prime power that is being learned (`transition.py`) is listed as excused, one that
 may or may not break it for want of pairs as undecided; neither is an exception. An answer that is no integer obeys no rule.
+Each kind of breach is a class that knows its own sentence.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from gcdformer.evaluation.table import UNREADABLE
-from gcdformer.explanation.breaches import Breach, ForeignAnswer, Hesitation, NotAllProducts, OtherAnswer, WrongClass
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.explanation.statistics import wilson
@@ -66,6 +67,109 @@ class RuleModel:
     def agrees(self, gcds: Integers, predictions: Integers) -> Mask:
         """Where a prediction is the rules' answer. One that is no integer never is, whatever f(1) is."""
         return np.asarray((self.answers_to(gcds) == predictions) & (predictions != UNREADABLE))
+
+
+class Breach(ABC):
+    """A k that does not obey a rule. A prediction of None is no integer."""
+
+    k: int
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """What is wrong with it, in a few words."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@final
+@dataclass(frozen=True)
+class Hesitation(Breach):
+    """No single prediction for the pairs with GCD k (or of the class of k): f(k) is too rare."""
+
+    k: int
+    prediction: int | None
+    frequency: float
+    values: int
+
+    @property
+    def text(self) -> str:
+        if self.prediction is None:
+            return f"f({self.k}) is unreadable"
+        return f"{self.k}: {100 * self.frequency:.0f} % {self.prediction}, {self.values} values"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"k": self.k, "prediction": self.prediction, "frequency": self.frequency, "values": self.values}
+
+
+@final
+@dataclass(frozen=True)
+class NotAllProducts(Breach):
+    """A product of learned prime powers that is missing from the set, or an element that is no such product."""
+
+    k: int
+    missing: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.k} {'missing' if self.missing else 'unexpected'}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"k": self.k, "why": "missing" if self.missing else "unexpected"}
+
+
+@final
+@dataclass(frozen=True)
+class OtherAnswer(Breach):
+    """f(k) is not what the largest divisor in the set says."""
+
+    k: int
+    prediction: int | None
+    expected: int | None
+    frequency: float
+
+    @property
+    def text(self) -> str:
+        if self.prediction is None:
+            return f"f({self.k}) is unreadable"
+        return f"f({self.k}) = {self.prediction}, not {self.expected}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"k": self.k, "prediction": self.prediction, "expected": self.expected, "frequency": self.frequency}
+
+
+@final
+@dataclass(frozen=True)
+class WrongClass(Breach):
+    """k is predicted as another class than that of its largest label."""
+
+    k: int
+    label: int
+    expected: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.k} in the class of {self.label}, not {self.expected}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"k": self.k, "why": "in the wrong class", "class": self.label, "expected": self.expected}
+
+
+@final
+@dataclass(frozen=True)
+class ForeignAnswer(Breach):
+    """The class of k is predicted by a value that is none of its elements."""
+
+    k: int
+    prediction: int | None
+
+    @property
+    def text(self) -> str:
+        return f"f({self.k}) is unreadable" if self.prediction is None else f"{self.k} predicted by no element of its class"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"k": self.k, "why": "predicted by no element of its class", "prediction": self.prediction}
 
 
 @dataclass(frozen=True)

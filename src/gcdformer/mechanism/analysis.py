@@ -6,6 +6,7 @@ Knows a predictor and its explanation, no run folder. Randomness comes from one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,15 +16,14 @@ from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.rules import readable
-from gcdformer.mechanism.clock import read_clock, residue_share
-from gcdformer.mechanism.controls import fresh_copy
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
 from gcdformer.mechanism.matrix import best_place, matrix, share_of, whole_share
 from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Prime, Side, Unlearned, Whole
-from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace
+from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, read_clock, residue_share
 from gcdformer.mechanism.verdict import GAIN, LEAST_PAIRS, LOCATED, STRONG, place_verdict, prime_verdict
+from gcdformer.models import Seq2Seq
 from gcdformer.numbers.encoding import Integers, Mask, encode
 
 DRAWS = 4
@@ -146,25 +146,24 @@ class Analysis:
         carrier = place if verdict == LOCATED else Place(first.whole.site, tuple(first.whole.positions))
         subspace, basis = find_subspace(self.exchange, carrier, both, contexts, p, self.rng)
         self.tick()
-        found = Prime(
-            p=p, divides_base=self.layout.base % p == 0, pairs=first.pairs, drawn=first.drawn, following=first.following,
-            interchange=first.interchange, adding=first.adding, counts=first.counts, digits=first.digits, heads=heads,
-            outputs=outputs, best=first.best, whole=first.whole, side_b=second, unchanged=stay / max(neutral, 1),
-            control=control, rank=subspace.rank, subspace=subspace, clock=read_clock(contexts, p, basis),
-            powers=self.powers(powers), examples=self.examples(swaps, place), verdict=verdict, why=why)
-        return found, basis
+        prime = Prime(
+            **vars(first), p=p, divides_base=self.layout.base % p == 0, heads=heads, outputs=outputs, side_b=second,
+            unchanged=stay / max(neutral, 1), control=control, rank=subspace.rank, subspace=subspace,
+            clock=read_clock(contexts, p, basis), powers=self.powers(powers), examples=self.examples(swaps, place),
+            verdict=verdict, why=why)
+        return prime, basis
 
     def powers(self, powers: Sequence[int]) -> list[Power]:
         """Higher powers, at the end of the encoder; those without enough pairs are left out."""
-        found = []
+        carried = []
         for q in powers:
             try:
                 side, _ = self.side(q, 0, [self.exchange.sites.last])
             except TooFewPairs:
                 continue
-            found.append(Power(q, side.pairs, side.interchange, side.adding, side.best, side.whole,
-                               place_verdict(side.best, side.whole)))
-        return found
+            carried.append(Power(q, side.pairs, side.interchange, side.adding, side.best, side.whole,
+                                 place_verdict(side.best, side.whole)))
+        return carried
 
     def decoder_shares(self, swaps: Swaps) -> tuple[Matrix, dict[str, list[list[float | None]]]]:
         """p taken away at every decoder site and at every head of both sides: by position, and at the end at all output
@@ -253,3 +252,10 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
     return Analysis(Interchange(model, problem, layout), Interchange(fresh, problem, layout),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)
+
+
+def fresh_copy(model: Seq2Seq, generator: torch.Generator) -> Seq2Seq:
+    """A control: the same network, not trained."""
+    copy = deepcopy(model)
+    copy.initialise(generator)
+    return copy.eval()

@@ -41,8 +41,8 @@ class Whole:
 
 @dataclass(frozen=True)
 class Side:
-    """Swaps of one operand. `interchange` takes p away, `adding` adds it; `digits` exchanges all digits of it at once, and
-    `whole` the smallest set of positions found that does both."""
+    """Swaps of one operand. `interchange` takes p away, `adding` adds it; `digits` exchanges all digits of it at once, for
+    each site, and `whole` the smallest set of positions found, at the site of the best place, that does both."""
 
     pairs: int
     drawn: int
@@ -117,28 +117,17 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Prime:
-    """Where one learned prime is carried. The first level is that of operand a; `side_b` has the same for b."""
+class Prime(Side):
+    """Where one learned prime is carried. The fields of a side are those of operand a; `side_b` has the same for b."""
 
     p: int
     divides_base: bool
-    pairs: int
-    drawn: int
-    following: float
-    interchange: Matrix
-    adding: Matrix
-    counts: list[int]
-    digits: list[Whole]
-    """All digits of a at once, for each site."""
     heads: dict[str, list[list[float | None]]]
     """For each site with heads, for each head the shares by position, and at the end that of all digits of a together (in
     the decoder: by output position, and all of them)."""
     outputs: Matrix
     """Decoder sites by output position, and at the end all of them. The whole answer passes there: a share of one says
     little."""
-    best: Best
-    whole: Whole
-    """The smallest set of positions found, at the site of the best place, that takes p away and adds it."""
     side_b: Side
     unchanged: float
     control: float

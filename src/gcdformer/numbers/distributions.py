@@ -8,16 +8,19 @@ is passed in as a numpy generator.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from gcdformer.config import DataSection
+from gcdformer.errors import UserError
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.weights import read_weights
 
 Probabilities = npt.NDArray[np.float64]
 
@@ -28,6 +31,8 @@ FIRST_IN_FOCUS = 6
 """How many of the list are in focus at the start; few, so that each has many examples."""
 FOCUS_GROWN, FOCUS_FADES = 0.5, 0.75
 """Shares of the training after which all of the list is in focus, and after which its share of the examples falls to 0."""
+LARGEST_LISTED = 1_000_000
+"""The largest k of a file: its weights are an array."""
 
 
 class OperandDistribution(ABC):
@@ -222,3 +227,48 @@ def focus_at(data: DataSection, max_gcd: int, progress: float) -> tuple[tuple[in
     share = DEFAULT_FOCUS_SHARE if data.focus_share is None else data.focus_share
     fading = min(1.0, max(0.0, (1 - progress) / (1 - FOCUS_FADES)))
     return listed[:FIRST_IN_FOCUS + int(more * min(1.0, progress / FOCUS_GROWN))], share * fading
+
+
+def read_weights(name: str, maximum: int) -> tuple[Probabilities, str]:
+    """P(1), ..., P(K) for the largest k listed in a file of weights, and the SHA-256 of the file.
+
+    Its lines are `k,weight`, for k up to `maximum` in any order; a header `k,weight` may come first. A k that is not listed
+    is never drawn. A bad line is an error that names it.
+    """
+    where = f"weights_file: {name}"
+    try:
+        data = Path(name).read_bytes()
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError(f"{where} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{where} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    weights: dict[int, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells == [""] or (number == 1 and cells == ["k", "weight"]):
+            continue
+        k, weight = read_weight(cells, f"{where} line {number}", min(maximum, LARGEST_LISTED))
+        if k in weights:
+            raise UserError(f"{where} line {number}: {k} has a weight already")
+        weights[k] = weight
+    if not weights:
+        raise UserError(f"{where}: no weights; each line is k,weight")
+    probabilities = np.zeros(max(weights))
+    probabilities[np.array(list(weights)) - 1] = np.array(list(weights.values())) / max(weights.values())
+    return probabilities / probabilities.sum(), hashlib.sha256(data).hexdigest()
+
+
+def read_weight(cells: list[str], where: str, largest: int) -> tuple[int, float]:
+    if len(cells) != 2:
+        raise UserError(f"{where}: an integer k and its weight with a comma between, got {len(cells)} cells")
+    digits, text = cells
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and 1 <= int(digits) <= largest):
+        raise UserError(f"{where}: k is an integer in 1..{largest}, got '{digits[:50]}'")
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = float("nan")
+    if not (isfinite(weight) and weight > 0):
+        raise UserError(f"{where}: the weight is a positive number, got '{text[:50]}'")
+    return int(digits), weight

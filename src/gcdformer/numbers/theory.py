@@ -1,7 +1,9 @@
-"""Exact theory of GCD counts, and the accuracy of the rule model that knows a set D.
+"""Exact theory of the GCD: how many pairs have GCD k, how likely k is under a distribution, and how often the rule model is
+right. Sums only; nothing is drawn.
 
-Of the M^2 pairs of 1..M, 2*Phi(M div k) - 1 have GCD k, where Phi is the sum of Euler's totient. The rule model
-is right exactly on the pairs whose GCD is in D, so its accuracy is a sum of these counts.
+Of the M^2 pairs of 1..M, 2*Phi(M div k) - 1 have GCD k, where Phi is the sum of Euler's totient. The rule model is right
+exactly on the pairs whose GCD is in D, so its accuracy is a sum of these counts. For operands drawn independently from any
+distribution P(gcd = k) = sum over d of mu(d) P(kd divides a)^2, by Möbius inversion. Knows distributions, no run, no model.
 """
 
 from __future__ import annotations
@@ -12,9 +14,23 @@ from math import pi, prod
 
 import numpy as np
 
+from gcdformer.errors import UserError
+from gcdformer.numbers.distributions import (
+    GcdFirst,
+    Mixture,
+    NaturalPairs,
+    OperandDistribution,
+    PairDistribution,
+    Probabilities,
+    UniformOperands,
+)
 from gcdformer.numbers.encoding import Integers
 
 SIEVE_LIMIT = 1_000_000
+LARGEST_EXACT, LEAST_TERMS = 1_000_000, 20_000
+"""M up to which the sum over d is exact, and its terms above: what is left out is less than 1/LEAST_TERMS of it."""
+LARGEST_TABLE = 2**23
+"""The largest M for which P(d divides a) is summed from P(1), ..., P(M)."""
 
 
 def totient_sieve(limit: int) -> Integers:
@@ -121,3 +137,65 @@ def combine_as_paper(sums: list[float]) -> float:
         return 100.0 * 6 / pi**2
     misses = [1 - 6 / pi**2 * s for s in sums]
     return 100.0 * (1 - (pi**2 / 6) ** (len(misses) - 1) * prod(misses))
+
+
+def outcome_probabilities(pairs: PairDistribution, largest: int) -> Probabilities:
+    """P(gcd = 1), ..., P(gcd = largest); what is missing to 1 belongs to larger GCD."""
+    if isinstance(pairs, NaturalPairs):
+        return natural_outcomes(pairs.operands, pairs.maximum, largest)
+    if isinstance(pairs, GcdFirst):
+        found = np.zeros(largest)
+        drawn = pairs.outcome_probabilities[:largest]
+        found[:len(drawn)] = drawn
+        return found
+    if isinstance(pairs, Mixture):
+        natural, uniform = (outcome_probabilities(part, largest) for part in (pairs.natural, pairs.uniform))
+        return np.asarray((1 - pairs.share) * natural + pairs.share * uniform)
+    raise UserError(f"prior: the probabilities of the GCD under {type(pairs).__name__} are not known")
+
+
+@lru_cache(maxsize=8)
+def natural_outcomes(operands: OperandDistribution, maximum: int, largest: int) -> Probabilities:
+    """The same for a and b drawn independently from an operand distribution on 1..M."""
+    signs = mobius(min(maximum, LARGEST_EXACT))
+    squarefree = np.flatnonzero(signs)
+    signed = signs[squarefree].astype(np.float64)
+    table = None if isinstance(operands, UniformOperands) else divisible(operands, maximum)
+    found = np.zeros(largest)
+    for k in range(1, min(largest, maximum) + 1):
+        last = min(maximum // k, max(LARGEST_EXACT // k, LEAST_TERMS))
+        count = int(np.searchsorted(squarefree, last, side="right"))
+        multiples = k * squarefree[:count]
+        shares = (maximum // multiples) / maximum if table is None else table[multiples]
+        found[k - 1] = np.dot(signed[:count], shares * shares)
+    found.flags.writeable = False
+    return found
+
+
+def divisible(operands: OperandDistribution, maximum: int) -> Probabilities:
+    """P(d divides a) for d = 0..M (0 for d = 0): M ln M additions, by d up to sqrt(M), by multiplier above."""
+    if maximum > LARGEST_TABLE:
+        raise UserError(f"max: the probabilities of the GCD of such operands are known up to {LARGEST_TABLE}, not {maximum}")
+    single = np.concatenate(([0.0], operands.probabilities(maximum)))
+    shares = np.zeros(maximum + 1)
+    root = int(maximum**0.5)
+    for d in range(1, root + 1):
+        shares[d] = single[d::d].sum()
+    for multiplier in range(1, maximum // (root + 1) + 1):
+        last = maximum // multiplier
+        shares[root + 1:last + 1] += single[multiplier * (root + 1):multiplier * last + 1:multiplier]
+    return shares
+
+
+def mobius(limit: int) -> Integers:
+    """mu(0), ..., mu(limit), with mu(0) = 0: 0 if a square divides n, else -1 to the number of its primes."""
+    signs = np.ones(limit + 1, dtype=np.int64)
+    products = np.ones(limit + 1, dtype=np.int64)
+    for p in range(2, int(limit**0.5) + 1):
+        if products[p] == 1:  # no smaller prime divides it
+            signs[p::p] *= -1
+            products[p::p] *= p
+            signs[p * p::p * p] = 0
+    signs[products < np.arange(limit + 1)] *= -1  # the one prime above sqrt(limit) that is left
+    signs[0] = 0
+    return signs

@@ -9,11 +9,10 @@ from typing import Any
 from gcdformer.display import figures
 from gcdformer.display.html import certificate_sections, header
 from gcdformer.display.mechanism import mechanism_section
-from gcdformer.display.reliability import reliability
 from gcdformer.display.style import page_style
 from gcdformer.display.words import describe_config, timeline_sentences
 from gcdformer.errors import UserError
-from gcdformer.evaluation.calibration import Calibration
+from gcdformer.evaluation.scores import Calibration
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.timeline import Timeline, compare, timeline
 from gcdformer.mechanism.result import Mechanism
@@ -63,8 +62,9 @@ def write_explanation(path: Path, explanation: Explanation, what: str, history: 
     """The explanation alone, of a run or of anyone's predictions."""
     parts = [header(what, f"base {explanation.base}", explanation, []), certificate_sections(explanation)]
     if calibration is not None:
-        parts.append(figure_section("Calibration", reliability(calibration), "How often answers of a confidence are right; "
-                                    "on the dotted line, as often as the model says.", narrow=True))
+        parts.append(figure_section("Calibration", figures.reliability(calibration),
+                                    "How often answers of a confidence are right; on the dotted line, as often as the "
+                                    "model says.", narrow=True))
     if history is not None:
         parts.append(timeline_section(history))
     write_page(path, what, "\n".join(parts))

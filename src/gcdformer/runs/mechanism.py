@@ -51,7 +51,7 @@ def flip_in_run(run: Run, found: Mechanism, p: int, a: int, b: int) -> Example:
     import numpy as np
 
     from gcdformer.mechanism.analysis import prepare
-    from gcdformer.mechanism.flip import flip
+    from gcdformer.mechanism.locate import flip
     prime = next((prime for prime in found.primes if prime.p == p), None)
     if prime is None:
         known = ", ".join(str(prime.p) for prime in found.primes)

@@ -13,8 +13,8 @@ from gcdformer.data import Problem, Stream
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import DamagedFile, MissingExtra, UserError
 from gcdformer.evaluation import PredictionTable, Scores, score
+from gcdformer.numbers.distributions import read_weights
 from gcdformer.numbers.encoding import Integers
-from gcdformer.numbers.weights import read_weights
 from gcdformer.runs.folder import RunFolder, best_line, checkpoint_path, checkpoint_steps
 from gcdformer.runs.metrics import Line
 from gcdformer.tasks.registry import task_digest

@@ -20,7 +20,7 @@ from gcdformer.data import Problem
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Stopped
-from gcdformer.numbers.weights import read_weights
+from gcdformer.numbers.distributions import read_weights
 from gcdformer.runs.checkpoint import (
     Checkpoint,
     check_weights,
