@@ -31,7 +31,8 @@ POLICY = ("default-src 'self'; img-src 'self' data:; style-src 'self'; object-sr
           "form-action 'none'")
 ASKED_IN_PAGE = "gcd"
 """The task whose models the page can run."""
-BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "route.js", "share.js", "figures", "model", "views")
+BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "download.js", "route.js", "share.js", "figures", "model",
+           "views")
 """What an exported page has in its index file and its one script."""
 File = tuple[str, bytes]
 """A path and what is there."""
