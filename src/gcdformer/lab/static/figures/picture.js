@@ -11,12 +11,21 @@ const pixel = h("canvas", { width: 1, height: 1 }).getContext("2d", { willReadFr
 // {svg, width, height}; the SVG as text.
 export function pictureOf(element, title) {
   const box = element.getBoundingClientRect();
-  const [width, height] = [element.scrollWidth + 2 * MARGIN, element.scrollHeight + 2 * MARGIN];
   const origin = { x: box.left - element.scrollLeft - MARGIN, y: box.top - element.scrollTop - MARGIN };
+  const content = s("g", {}, [...shapes(element, origin)]);
+  const { width, height } = extent(content);
   const ground = getComputedStyle(document.body).backgroundColor;
   const root = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height }, s("title", { text: title }),
-    s("rect", { width, height, ...paint("fill", ground) }), [...shapes(element, origin)]);
+    s("rect", { width, height, ...paint("fill", ground) }), content);
   return { svg: new XMLSerializer().serializeToString(root), width, height };
+}
+
+// How large a picture has to be for this, with a margin: measured in the page, unseen.
+function extent(content) {
+  const probe = document.body.appendChild(s("svg", { class: "unseen" }, content));
+  const { x, y, width, height } = content.getBBox();
+  probe.remove();
+  return { width: Math.ceil(x + width + MARGIN), height: Math.ceil(y + height + MARGIN) };
 }
 
 // A colour of the page, which may be a mixture, as every program reads it.

@@ -45,10 +45,12 @@ function flipSection(page, found, first) {
     result);
 }
 
+const joined = (places) => new Intl.ListFormat("en-GB").format(places.map((place) => `the ${place}`));
+
 function outcome({ p, a, b, swapped, before, expected, answer: out, places }) {
   const asSaid = out === expected;
   return [
-    `At the ${places.join(" and the ")}, the value comes from ${whole(swapped)}, which ${p} ${swapped % p ? "does not divide" : "divides"}, while the question is still (${whole(a)}, ${whole(b)}). The rules say ${answer(expected)} instead of ${answer(before)}, ${asSaid ? "and" : "but"} `,
+    `At ${joined(places)}, the value comes from ${whole(swapped)}, which ${p} ${swapped % p ? "does not divide" : "divides"}, while the question is still (${whole(a)}, ${whole(b)}). The rules say ${answer(expected)} instead of ${answer(before)}, ${asSaid ? "and" : "but"} `,
     h("b", { class: asSaid ? "as-said" : "not-as-said", text: answer(out) }),
     " came out.",
   ];
