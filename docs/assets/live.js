@@ -27,8 +27,8 @@ window.addEventListener("message", ({ source, data }) => {
   const height = data?.gcdformer?.height;
   for (const [frame, figure] of frames) {
     if (frame.contentWindow !== source || !Number.isFinite(height)) continue;
-    frame.style.height = `${height}px`;
     figure.classList.add("is-live");
+    frame.style.height = `${height + frame.offsetHeight - frame.clientHeight}px`;
   }
 });
 
