@@ -3,7 +3,8 @@
 A page on a local static server loads the module and weights (fresh ones of the preset's shape, or a run's), and answers.
 cold: from the navigation to the first answer, in a new browser each time. later: milliseconds of each further answer, with
 and without a trace, and under a prior (which is for trained weights: fresh ones are sure of nothing, so that the search is
-long). Needs quiet cores; figures are JSON.
+long). exported, for a run: its exported page opened at a question, from the first paint to the answer, and what was transferred.
+Needs quiet cores; figures are JSON.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from safetensors.torch import save
 
 from gcdformer import Problem, Run
 from gcdformer.config import Config
+from gcdformer.lab.export import export_runs
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.presets import preset
 
@@ -60,6 +62,14 @@ LATER = """(options) => {
     times.push(performance.now() - began);
   }
   return times;
+}"""
+
+
+EXPORTED = """() => {
+  const { startTime, duration } = performance.getEntriesByName("ask")[0];
+  const shown = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+  const loaded = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+  return { shown, answered: startTime + duration, bytes: loaded.reduce((sum, { transferSize }) => sum + transferSize, 0) };
 }"""
 
 
@@ -109,6 +119,25 @@ def measure(config: Config, model: Seq2Seq, half: bool) -> dict[str, Any]:
             "cold_worst_ms": round(max(start["answered"] for start in cold), 1), "later": later}
 
 
+def measure_exported(run: Path) -> dict[str, Any]:
+    """The page of `gcdformer lab RUN --export DIR`, opened at a question, in a new browser each time."""
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as play:
+        export_runs([run], Path(name) / "site")
+        starts = []
+        with served(Path(name) / "site") as url:
+            for _ in range(COLD_STARTS):
+                browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+                page = browser.new_page()
+                page.goto(f"{url}#/ask/{run.name}?a=160&b=120")
+                page.wait_for_selector(".verdict")
+                page.wait_for_load_state("networkidle")
+                starts.append(page.evaluate(EXPORTED))
+                browser.close()
+    waits = [start["answered"] - start["shown"] for start in starts]
+    return {"shown_ms": round(median(start["shown"] for start in starts), 1), "answered_after_ms": round(median(waits), 1),
+            "worst_ms": round(max(waits), 1), "transfer_bytes": starts[0]["bytes"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="fast")
@@ -120,7 +149,10 @@ def main() -> None:
     else:
         config = preset(words.preset)
         model = build_model(config, Problem.of(config), seed=0)
-    print(json.dumps({words.run.name if words.run else words.preset: measure(config, model, words.half)}))
+    found = measure(config, model, words.half)
+    if words.run:
+        found["exported"] = measure_exported(words.run)
+    print(json.dumps({words.run.name if words.run else words.preset: found}))
 
 
 if __name__ == "__main__":

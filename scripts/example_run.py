@@ -3,7 +3,7 @@
 Two real trainings with short epochs, so that the slider shows every step: one in base 30 whose sieve grows, and one in base
 256 = 2^8 in which nothing is learned for fifteen epochs after the powers of 2, until 3, which does not divide the base, is
 grokked, and its products with it. Each is reduced to what the page needs: every prediction table and the weights of the last
-epoch, no optimizer state (so it can be asked but not resumed). The second has its mechanism
+epoch, no optimizer state (so it can be asked but not resumed). Each has its mechanism
 beside it. Name one to make only that; `--run DIR` takes a finished run of its configuration instead of training one.
 """
 
@@ -23,7 +23,6 @@ from gcdformer.runs.files import remove_folder
 from gcdformer.runs.folder import checkpoint_path
 from gcdformer.runs.mechanism import NAME, mechanism, write_mechanism
 
-WITH_MECHANISM = "example-grokking"
 LARGEST = {"example": 2_000_000, "example-grokking": 1_000_000}
 
 
@@ -60,8 +59,7 @@ def make(name: str, finished: Path | None) -> None:
         if run.config.identity() != config.identity() or len(run.metrics) != config.limits.max_epochs:
             raise UserError(f"{finished}: not a finished run of the configuration of '{name}'")
         keep_last_weights(run)
-        if name == WITH_MECHANISM:
-            write_mechanism(run.path / NAME, mechanism(run))
+        write_mechanism(run.path / NAME, mechanism(run))
         if target.exists():
             shutil.rmtree(target)
         shutil.copytree(run.path, target, ignore=shutil.ignore_patterns("lock", "report.html"))

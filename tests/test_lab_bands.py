@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from gcdformer import Run, explain, load_run
 from gcdformer.cli import main
+from gcdformer.explanation.rules import readable
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.bands import BandsView
 from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue, Entry
 from gcdformer.lab.places import MechanismView, more_files
 from gcdformer.lab.views import epoch_view
+from gcdformer.mechanism.analysis import prepare
+from gcdformer.mechanism.counterfactuals import Swaps
+from gcdformer.mechanism.interchange import Place
+from gcdformer.runs.explain import explain_run
+from gcdformer.runs.mechanism import saved_mechanism
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
 
@@ -186,12 +194,52 @@ def test_a_flip_says_what_the_rules_predict_and_what_came_out(lab: Lab) -> None:
         assert words in lab.get(f"/api/runs/{target}", 400)["error"], target
 
 
+IN_PAGE = """async ([id, pairs]) => {
+  const [{ Asker }, api] = await Promise.all([import("/static/asker.js"), import("/static/api.js")]);
+  const [{ body: run }, { found }] = await Promise.all([api.oneRun(id), api.mechanism(id)]);
+  const asker = new Asker(run);
+  const flip = (p, a, b) => asker.flip(found, p, a, b).catch(({ name, message }) => ({ name, message }));
+  return Promise.all(pairs.flatMap(([a, b]) => found.primes.map(({ p }) => flip(p, a, b))));
+}"""
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["example", "example-grokking"])
+def test_the_page_flips_as_the_server_would_with_the_same_operand(tab: Tab, tmp_path: Path, name: str) -> None:
+    """The operand differs from a in divisibility by p alone; exchanged by PyTorch, its values lead to the same answer."""
+    run = load_run(EXAMPLES[name].path)
+    rng = np.random.default_rng(0)
+    pairs = (rng.integers(1, run.config.task.maximum // 60, (12, 2)) * rng.choice([6, 10, 12, 30, 60], (12, 1))).tolist()
+    with Lab(tmp_path) as lab:
+        flips = tab.open(lab.url).evaluate(IN_PAGE, [name, [*pairs, [7, 11]]])
+        assert not any("/flip" in url for url in tab.fetched)
+        tab.page.goto("about:blank")
+    found = saved_mechanism(run)
+    assert found is not None
+    analysis = prepare(run.predictor(), explain_run(run), 10, 0)
+    rules, primes = analysis.rules.model, {prime.p: prime for prime in found.primes}
+    done = [flip for flip in flips if "swapped" in flip]
+    refused = [flip for flip in flips if "swapped" not in flip]
+    assert len(done) >= 12 and all(flip["name"] == "ModelError" and "the rules do not look" in flip["message"]
+                                   for flip in refused[-len(primes):])
+    for flip in done:
+        a, b, swapped, p = (flip[key] for key in ("a", "b", "swapped", "p"))
+        before, expected = (rules.answers_to(np.array([math.gcd(operand, b)])) for operand in (a, swapped))
+        assert (flip["before"], flip["expected"]) == (before[0], expected[0]) and before != expected
+        assert int(np.lcm(before[0], expected[0])) == p * int(np.gcd(before[0], expected[0]))
+        swap = Swaps(np.array([[a, b]]), np.array([[swapped, b]]), before, expected)
+        place = Place(primes[p].whole.site, tuple(primes[p].whole.positions))
+        assert readable(int(analysis.exchange.answers(swap, [place])[0].answers[0])) == flip["answer"], flip
+    assert sum(flip["answer"] == flip["expected"] for flip in done) >= 0.6 * len(done)
+
+
 @needs_browser
 def test_flip_divisibility_of_the_question(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/ask/grok?a=1398&b=2604")
     flip = page.locator(".flip")
     flip.get_by_role("button", name="Flip divisibility by 3 of a").click()
     sync_api.expect(flip.locator(".flip-result")).to_contain_text("The rules say 2 instead of 6, and 2 came out.")
+    assert "flip=3" in page.url, "so that a link shows it"
     page.locator("#b").fill("2605")
     sync_api.expect(flip.locator(".flip-result")).to_be_empty()
     flip.get_by_role("button", name="Flip divisibility by 3 of a").click()

@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from gcdformer import load_run
 from gcdformer.lab.catalogue import EXAMPLE, EXAMPLES, GROKKING
+from gcdformer.lab.places import mechanism_view
 from gcdformer.runs.explain import explain_run
 from lab_process import Lab
 
@@ -26,6 +27,8 @@ def test_an_example_is_small_real_and_whole(path: Path) -> None:
         assert run.scores(line["epoch"]).correct == line["D"]
     a, b = run.prediction_tables()["stratified"].examples_of(1, 1)[0]
     assert run.predict([a], [b]).tolist() == [1]
+    mechanism = mechanism_view(EXAMPLES[path.name])
+    assert mechanism["found"] is not None and mechanism["missing"] is None, "it is of these weights"
 
 
 def test_the_script_says_what_was_trained() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+import struct
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -18,7 +20,11 @@ from test_lab_export import static_host
 
 pytestmark = [needs_browser, pytest.mark.processes]
 FIGURES = {"ask": ("#/ask/example?a=160&b=120&only=ask", ".question"), "grid": ("#/run/example?epoch=20&only=grid", ".grid"),
-           "curves": ("#/run/example?only=curves", ".panel")}
+           "curves": ("#/run/example?only=curves", ".panel"), "heat": ("#/run/example?epoch=20&only=heat", ".heat canvas"),
+           "clock": ("#/mechanism/example?only=clock&p=3", ".clock")}
+HEADS = {"grid": "k,prediction,share,right,rule,kind", "curves": "epoch,examples,", "heat": "k,prediction,share",
+         "history": "epoch,k,state", "places": "p,site,position,removes,adds", "clock": "p,digit,x,y,residue", "overlap": "p,2,3,5"}
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +77,56 @@ def test_what_is_copied_shows_the_figure_in_a_frame(tab: Tab, tmp_path: Path) ->
         assert not frame.locator("header.top").is_visible()
 
 
+def saved(page: Any, figure: str, kind: str) -> bytes:
+    """What the button below a figure downloads."""
+    buttons = page.locator(f"[data-figure={figure}] + .share")
+    with page.expect_download() as download:
+        buttons.get_by_role("button", name=re.compile(f"^Download .* as {kind}$")).click()
+    assert download.value.suggested_filename.endswith(f".{kind.lower()}")
+    return Path(download.value.path()).read_bytes()
+
+
+@pytest.mark.parametrize(("view", "figures"), [("#/run/example?epoch=20&theme=dark", ["grid", "curves", "heat", "history"]),
+                                               ("#/mechanism/example", ["places", "clock", "overlap"])])
+def test_figures_are_downloaded_as_they_stand(tab: Tab, single: Path, view: str, figures: list[str]) -> None:
+    page = tab.open(single.as_uri() + view)
+    for figure in figures:
+        text = saved(page, figure, "SVG").decode()
+        root = ElementTree.fromstring(text)
+        assert not re.search(r"var\(|light-dark|color-mix|class=|style=|<foreignObject|<image", text), figure
+        drawn = list(root.iter())
+        assert len(drawn) > 20 and any(element.text for element in drawn if element.tag == f"{SVG}text"), figure
+        ground = root.find(f"{SVG}rect")
+        assert ground is not None and (ground.get("fill", "") < "#4") == ("dark" in view), "the page's own"
+        width, height = (int(root.get(name, "0")) for name in ("width", "height"))
+        assert struct.unpack(">II", saved(page, figure, "PNG")[16:24]) == (2 * width, 2 * height)
+        head, *rows = saved(page, figure, "CSV").decode().splitlines()
+        assert head.startswith(HEADS[figure]) and len(rows) >= 3 and all(row.count(",") == head.count(",") for row in rows)
+        if figure == "grid":
+            words = [element.text for element in drawn if element.tag == f"{SVG}text"]
+            assert words[:200:2] == [str(k) for k in range(1, 101)] and words[1:200:2] == [row.split(",")[1] for row in rows]
+    if "places" in figures:
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download Swaps of 2 as CSV").click()
+        lines = Path(download.value.path()).read_text().splitlines()
+        assert lines[0] == "a,b,value from,before,rules say,came out" and re.fullmatch(r"\d+(,\d+){5}", lines[1])
+
+
+def test_the_place_that_was_chosen_stays_in_the_address(tab: Tab, single: Path) -> None:
+    page = tab.open(single.as_uri() + "#/mechanism/example?only=places")
+    cell = page.locator(".places:not(.overlap) [aria-pressed=false]").last
+    key = cell.get_attribute("data-key")
+    cell.click()
+    address = page.url
+    assert re.search(r"[?&]at=\d", address) and "only=places" in address
+    page = tab.open(address)
+    assert set(pressed.get_attribute("data-key") for pressed in page.locator("[aria-pressed=true]").all()) == {key}
+
+
 def test_the_servers_own_page_gives_no_code_for_frames(tab: Tab, tmp_path: Path) -> None:
     with Lab(tmp_path) as lab:
         page = tab.open(lab.url + "#/run/example")
-        assert page.get_by_role("button", name="Copy link").count() == 2
+        assert page.get_by_role("button", name="Copy link").count() == page.locator("[data-figure]").count() == 4
         assert page.get_by_role("button", name="Copy embed code").count() == 0
+        assert saved(page, "grid", "PNG").startswith(b"\x89PNG") and saved(page, "curves", "CSV").count(b"\n") == 41
         page.goto("about:blank")

@@ -19,7 +19,7 @@ from gcdformer.lab.paper import PAGE
 from gcdformer.lab.places import more_files
 from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
-from gcdformer.lab.single_file import PRELOAD, single_file
+from gcdformer.lab.single_file import PRELOAD, STYLE, THEME, single_file, style_of
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
 from gcdformer.lab.weights import full_file, half_file
@@ -29,10 +29,12 @@ from gcdformer.version import __version__
 STATIC = Path(__file__).parent / "static"
 POLICY = ("default-src 'self'; img-src 'self' data:; style-src 'self'; object-src 'none'; base-uri 'none'; "
           "form-action 'none'")
+SHEET = "page.css"
 ASKED_IN_PAGE = "gcd"
 """The task whose models the page can run."""
-BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "route.js", "share.js", "figures", "model", "views")
-"""What an exported page has in its index file and its one script."""
+BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "download.js", "route.js", "share.js", "figures", "model",
+           "styles", "views")
+"""What an exported page has in its index file, its one script and its one style sheet."""
 File = tuple[str, bytes]
 """A path and what is there."""
 
@@ -43,9 +45,9 @@ def export_runs(roots: Sequence[Path], target: Path) -> Path:
         raise UserError(f"export: {target} is there already and not an empty folder")
     files = list(data_files(entries_of(roots)))
     shutil.copytree(STATIC, target / "static", ignore=shutil.ignore_patterns(*BUNDLED))
-    shutil.copy(COLOURS, target / "static")
+    (target / "static" / SHEET).write_text(style_of(STATIC, COLOURS), encoding="utf-8")
     (target / "static" / "app.js").write_text(bundle(STATIC, "app.js"), encoding="utf-8")
-    (target / "index.html").write_text(page_of_files(), encoding="utf-8")
+    (target / "index.html").write_text(page_of_files(len(roots)), encoding="utf-8")
     for name, data in files:
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,11 +55,16 @@ def export_runs(roots: Sequence[Path], target: Path) -> Path:
     return target / "index.html"
 
 
-def page_of_files() -> str:
-    """The index file of a page whose script is one file, so that it is there after one request."""
-    page = PRELOAD.sub("", (STATIC / "index.html").read_text(encoding="utf-8"))
+def page_of_files(runs: int) -> str:
+    """The index file of a page whose script and style are one file each, asked for together with the data that every view
+    needs; a single run is what almost every view is about."""
+    page = STYLE.sub("", PRELOAD.sub("", (STATIC / "index.html").read_text(encoding="utf-8")))
+    data = ["about.json", "runs.json", *(["runs/0/run.json"] if runs == 1 else [])]
+    first = "".join([f'<link rel="stylesheet" href="static/{SHEET}">\n',
+                     *(f'<link rel="preload" as="fetch" crossorigin href="data/{name}">\n' for name in data)])
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-    return page.replace("<head>\n", f"<head>\n{meta}").replace('data-source="server"', 'data-source="files"')
+    page = page.replace("<head>\n", f"<head>\n{meta}").replace(THEME, THEME + first)
+    return page.replace('data-source="server"', 'data-source="files"')
 
 
 def export_single_file(roots: Sequence[Path], target: Path) -> Path:

@@ -26,8 +26,7 @@ ICON = 'href="static/icon.svg"'
 def single_file(static: Path, colours: Path, files: Mapping[str, bytes]) -> str:
     """The page in `static` with these files inside, by the paths under which it asks for them."""
     page = (static / "index.html").read_text(encoding="utf-8")
-    sheets = [colours if name == colours.name else static / name for name in STYLE.findall(page)]
-    style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+    style = style_of(static, colours)
     theme, app = (static / "theme.js").read_text(encoding="utf-8"), bundle(static, "app.js")
     icon = base64.b64encode((static / "icon.svg").read_bytes()).decode()
     policy = (f"default-src 'none'; script-src {digest(theme)} {digest(app)}; style-src {digest(style)}; img-src data:; "
@@ -47,6 +46,12 @@ def single_file(static: Path, colours: Path, files: Mapping[str, bytes]) -> str:
         assert found, old
         page = before + new + after
     return page
+
+
+def style_of(static: Path, colours: Path) -> str:
+    """The style sheets that the page names, one behind the other."""
+    names = STYLE.findall((static / "index.html").read_text(encoding="utf-8"))
+    return "".join((colours if name == colours.name else static / name).read_text(encoding="utf-8") for name in names)
 
 
 def digest(text: str) -> str:

@@ -97,11 +97,13 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 window.addEventListener("hashchange", show);
 
-about()
+const known = about()
   .then((server) => {
     context = server;
     document.getElementById("about").textContent =
       `gcdformer ${server.version}${exported ? " · an exported page" : ` · runs in ${server.folder}`}`;
   })
-  .catch(() => null)
-  .finally(show);
+  .catch(() => null);
+// Only a server has something to say that a view needs: whether it trains.
+if (exported) show();
+else known.then(show);

@@ -1,8 +1,9 @@
 // Asks a run's model: in the page if it is small, so that no server is needed and a training takes nothing from it; else by
 // the server. Both give the same fields.
 
-import { ask, Epochs, exported, modelOf, weightsOf } from "./api.js";
+import { ask, Epochs, exported, flip, modelOf, weightsOf } from "./api.js";
 import { askedOf } from "./model/asked.js";
+import { flipped } from "./model/flip.js";
 import { loadModel, ModelError } from "./model/model.js";
 import { otherPrior, Reasons } from "./views/reasons.js";
 
@@ -34,6 +35,12 @@ export class Asker {
       }
     }
     return ask(this.run.id, a, b, epoch, model.prior && { prior: model.prior.name, share });
+  }
+
+  // Divisibility of a by p flipped where the mechanism `found` says that it is carried.
+  async flip(found, p, a, b) {
+    const { network, reasons } = await this.model(found.epoch);
+    return network ? flipped(network, reasons, found, p, Number(a), Number(b)) : flip(this.run.id, p, a, b);
   }
 
   asked({ network, reasons, prior }, a, b, epoch, share) {

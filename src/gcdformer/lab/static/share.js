@@ -2,6 +2,7 @@
 
 import { exported } from "./api.js";
 import { announce, h } from "./dom.js";
+import { downloadButtons } from "./download.js";
 import { link, read } from "./route.js";
 
 // The address of what is shown now; `only` is the name of a figure, null for the whole page.
@@ -17,13 +18,21 @@ const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;"
 export const embedCode = (only, title, height) =>
   `<iframe src="${escaped(address(only))}" title="${escaped(title)}" width="100%" height="${height}" style="border: 0" loading="lazy"></iframe>`;
 
+// A figure that can stand by itself, under the name `only`: what is drawn (an `element` and the `rows()` of its CSV), anything
+// that belongs to it, and the buttons below.
+export function sharedFigure(only, title, height, drawn, ...more) {
+  const element = h("div", { "data-figure": only }, drawn.element, more);
+  return [element, shareButtons(only, title, height, downloadButtons(title, { element, rows: () => drawn.rows() }))];
+}
+
 // Buttons below a figure. The lab's own server lets no page embed it, so that only exported pages have code for that.
-export function shareButtons(only, title, height) {
+export function shareButtons(only, title, height, downloads = null) {
   const note = h("span", { role: "status" });
   const copy = (text, make) => h("button", { type: "button", class: "plain", text, onclick: () => put(make(), note) });
   return h("p", { class: "share" },
     copy("Copy link", () => address(null)),
     exported && copy("Copy embed code", () => embedCode(only, title, height)),
+    downloads,
     note);
 }
 
@@ -40,6 +49,9 @@ async function put(text, note) {
   announce(note.textContent);
 }
 
+// A page that embeds a figure is told how high the figure is, so that it can make the frame fit.
+const heights = new ResizeObserver(() => window.parent.postMessage({ gcdformer: { height: Math.ceil(document.body.getBoundingClientRect().height) } }, "*"));
+
 // Hide all of a view but one figure and the epoch slider that drives it; a link leads to the whole page. Does nothing if the
 // view has no figure of this name.
 export function showOnly(place, only) {
@@ -54,4 +66,6 @@ export function showOnly(place, only) {
   whole.addEventListener("pointerdown", () => (whole.href = address(null)));
   whole.addEventListener("focus", () => (whole.href = address(null)));
   place.append(h("p", { class: "share" }, whole));
+  if (window.parent !== window) heights.observe(document.body);
+  place.addEventListener("click", ({ target }) => target.closest("a[href]")?.setAttribute("target", "_blank"));
 }

@@ -24,3 +24,9 @@ export function clockFigure({ digits, points, residues }, p) {
       "aria-label": `${digits.length} digits in the plane of ${p}, coloured by residue mod ${p}` },
     points.map(dot));
 }
+
+// A row for each digit of each prime.
+export const clockRows = (primes) => [
+  ["p", "digit", "x", "y", "residue"],
+  ...primes.flatMap(({ p, clock: { digits, points, residues } }) => digits.map((digit, index) => [p, digit, ...points[index], residues[index]])),
+];

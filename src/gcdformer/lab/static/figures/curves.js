@@ -60,6 +60,14 @@ export class Curves {
     if (this.width) this.draw(this.width);
   }
 
+  // What was measured, a row for each evaluation; several runs one below the other.
+  rows() {
+    const names = Object.keys(this.runs[0].columns);
+    const several = this.runs.length > 1;
+    const lines = ({ name, columns }) => columns.epoch.map((_, index) => [...(several ? [name] : []), ...names.map((key) => columns[key]?.[index])]);
+    return [[...(several ? ["run"] : []), ...names], ...this.runs.flatMap(lines)];
+  }
+
   draw(width) {
     this.width = width;
     this.cursors = [];

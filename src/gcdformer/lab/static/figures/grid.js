@@ -56,7 +56,13 @@ export class Grid {
     next.element.focus();
   }
 
+  rows() {
+    const cells = this.data.f.map(({ k, prediction, share: part, right, rule, kind }) => [k, prediction, part, right, rule, KINDS[kind]]);
+    return [["k", "prediction", "share", "right", "rule", "kind"], ...cells];
+  }
+
   show(data) {
+    this.data = data;
     const entries = new Map(data.f.map((entry) => [entry.k, entry]));
     for (const [k, cell] of this.cells) {
       const entry = entries.get(k);

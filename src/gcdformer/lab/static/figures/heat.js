@@ -15,6 +15,7 @@ export class Heat {
       role: "img",
       "aria-label": "Heat map: true GCD across, predicted value up; a right answer lies on the diagonal",
     });
+    this.canvas.drawOn = (context) => this.paint(context);
     this.element = h("div", { class: "heat" }, this.canvas);
     const kAt = (event) => {
       const x = event.clientX - this.canvas.getBoundingClientRect().left;
@@ -28,11 +29,6 @@ export class Heat {
       this.width = Math.min(width, 620);
       this.draw();
     });
-  }
-
-  show(data) {
-    this.data = data;
-    this.draw();
   }
 
   mark(hovered, chosen) {
@@ -56,7 +52,16 @@ export class Heat {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     this.unit = (width - EDGE - 6) / SIZE;
-    this.axes(context, height);
+    this.paint(context);
+  }
+
+  // Cells above 100 stand for larger and for unreadable predictions.
+  rows() {
+    return [["k", "prediction", "share"], ...this.data.cells.map(([k, value, part]) => [k, value > 100 ? "other" : value, part])];
+  }
+
+  paint(context) {
+    this.axes(context, this.width + TOP);
     const [right, wrong] = [colour("--heat-right"), colour("--heat-wrong")];
     const least = Math.max(this.unit, 2.6);
     for (const [k, value, part] of this.data.cells) {

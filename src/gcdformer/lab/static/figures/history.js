@@ -14,6 +14,7 @@ export class History {
       role: "img",
       "aria-label": "D over time: for each k the epochs at which it was correct",
     });
+    this.canvas.drawOn = (context) => this.blocks(context);
     this.element = h("div", { class: "history" }, this.canvas);
     const place = (event) => {
       const box = this.canvas.getBoundingClientRect();
@@ -61,6 +62,17 @@ export class History {
     this.canvas.style.height = `${this.height}px`;
     const context = this.picture.getContext("2d");
     context.scale(this.ratio, this.ratio);
+    this.blocks(context);
+    this.draw();
+  }
+
+  rows() {
+    const { columns, D, nearly } = this.run;
+    const line = (epoch, column) => [...D[column].map((k) => [epoch, k, "correct"]), ...nearly[column].map((k) => [epoch, k, "being learned"])];
+    return [["epoch", "k", "state"], ...columns.epoch.flatMap(line)];
+  }
+
+  blocks(context) {
     context.font = "12px system-ui, sans-serif";
     context.fillStyle = colour("--soft");
     context.strokeStyle = colour("--line");
@@ -74,7 +86,7 @@ export class History {
       context.stroke();
     }
     const [power, known, nearly] = [colour("--history-power"), colour("--history-known"), colour("--history-nearly")];
-    epochs.forEach((epoch, column) => {
+    this.run.columns.epoch.forEach((epoch, column) => {
       const x = LEFT + column * this.step;
       for (const k of this.run.nearly[column]) this.block(context, x, k, nearly);
       for (const k of this.run.D[column]) this.block(context, x, k, k in this.run.timeline.prime_powers ? power : known);
@@ -82,7 +94,6 @@ export class History {
     context.fillStyle = colour("--soft");
     context.fillText("k ↑", LEFT - 8, this.height - 4);
     context.fillText("epoch →", this.width - 8, this.height - 4);
-    this.draw();
   }
 
   block(context, x, k, paint) {

@@ -9,6 +9,8 @@ export const placeName = ({ positions }, site, position) => (site.includes("fina
 const shade = (value) => ({ "--value": (value ?? 0).toFixed(3) });
 const percent = (value) => (value === null ? "" : `${Math.round(100 * value)}`);
 
+const cellOf = (prime, site, position) => [prime, site, position, `${prime.p}|${site}|${position}`];
+
 // A row for each place, two columns for each prime; only rows where something moves unless all are wanted. A cell is a button.
 export class Places {
   constructor(found, onChoose) {
@@ -24,7 +26,7 @@ export class Places {
     return prime[direction][site]?.[position] ?? null;
   }
 
-  rows() {
+  places() {
     const { found } = this;
     const sites = found.sites.filter((site) => found.primes.some((prime) => prime.interchange[site]));
     const moves = (site, position) =>
@@ -32,6 +34,20 @@ export class Places {
     const tested = (site, position) => found.primes.some((prime) => this.at(prime, site, position, "interchange") !== null);
     const shown = this.all ? tested : moves;
     return sites.map((site) => [site, found.positions.map((_, position) => position).filter((position) => shown(site, position))]);
+  }
+
+  rows() {
+    const { found } = this;
+    const line = (prime, site, position) => [prime.p, site, placeName(found, site, position), this.at(prime, site, position, "interchange"), this.at(prime, site, position, "adding")];
+    const lines = ([site, shown]) => shown.flatMap((position) => found.primes.map((prime) => line(prime, site, position)));
+    return [["p", "site", "position", "removes", "adds"], ...this.places().flatMap(lines)];
+  }
+
+  // Every cell by its key, as `onChoose` gets it.
+  cells() {
+    const { primes } = this.found;
+    const of = (prime, site) => prime.interchange[site].map((_, position) => cellOf(prime, site, position));
+    return new Map(primes.flatMap((prime) => Object.keys(prime.interchange).flatMap((site) => of(prime, site))).map((cell) => [cell[3], cell]));
   }
 
   showAll(all) {
@@ -50,12 +66,13 @@ export class Places {
     const cell = (prime, site, position, direction) => {
       const value = this.at(prime, site, position, direction);
       if (value === null) return h("td", { class: "none" }, h("span", { class: "unseen", text: "too few pairs" }));
-      const key = `${prime.p}|${site}|${position}`;
+      const chosen = cellOf(prime, site, position);
+      const key = chosen[3];
       const does = direction === "adding" ? "adds" : "removes";
       return h("td", {},
         h("button", { type: "button", class: "share-cell", style: shade(value), "data-key": key, "aria-pressed": `${this.chosen === key}`,
             "aria-label": `${site}, ${placeName(this.found, site, position)}: ${does} ${prime.p} in ${share(value)}`, text: percent(value),
-            onclick: () => this.onChoose(prime, site, position, key) }));
+            onclick: () => this.onChoose(...chosen) }));
     };
     const line = (site, position) =>
       h("tr", {}, h("th", { scope: "row", text: placeName(this.found, site, position) }),
@@ -70,14 +87,16 @@ export class Places {
         h("thead", {},
           h("tr", {}, h("td", {}), primes.map((prime) => h("th", { scope: "colgroup", colspan: 2, text: primeName(prime) }))),
           h("tr", {}, h("td", {}), primes.map(() => ["removes", "adds"].map((text) => h("th", { scope: "col", text }))))),
-        this.rows().map(group)));
+        this.places().map(group)));
   }
 }
 
-export const overlapMatrix = ({ primes, overlap }) =>
-  h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Overlap of the subspaces of two primes" },
+export const overlapMatrix = ({ primes, overlap }) => ({
+  element: h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Overlap of the subspaces of two primes" },
     h("table", { class: "places overlap" },
       h("thead", {}, h("tr", {}, h("td", {}), primes.map((prime) => h("th", { scope: "col", text: primeName(prime) })))),
       h("tbody", {}, primes.map((prime, row) =>
         h("tr", {}, h("th", { scope: "row", text: primeName(prime) }),
-          overlap[row].map((value) => h("td", {}, h("span", { class: "share-cell", style: shade(value), text: value === null ? "–" : value.toFixed(2) }))))))));
+          overlap[row].map((value) => h("td", {}, h("span", { class: "share-cell", style: shade(value), text: value === null ? "–" : value.toFixed(2) })))))))),
+  rows: () => [["p", ...primes.map(({ p }) => p)], ...primes.map(({ p }, row) => [p, ...overlap[row]])],
+});

@@ -9,6 +9,7 @@ import { shareButtons } from "../share.js";
 import { PriorSlider } from "./prior.js";
 import { runTitle } from "./words.js";
 
+// Gives the page, or null if there is nothing to ask.
 export async function askView(place, { id, params }, context, signal) {
   const { body: run } = await oneRun(id);
   if (!run.has_gcd || !run.checkpoints.length) {
@@ -16,7 +17,7 @@ export async function askView(place, { id, params }, context, signal) {
       ? "This run has no weights yet that could be asked."
       : `Only models of the GCD can be asked here; this one learned ${run.task}.`;
     place.append(hero({ title: `Ask ${run.name}`, lede }, h("p", {}, h("a", { href: link("run", id), text: "Back to the run" }))));
-    return;
+    return null;
   }
   const page = new AskPage(place, run, signal);
   const epoch = integer(params, "epoch");
@@ -24,6 +25,7 @@ export async function askView(place, { id, params }, context, signal) {
   page.prior.start(integer(params, "prior"));
   const usual = usualPair(run);
   await page.set(integer(params, "a") ?? usual[0], integer(params, "b") ?? usual[1]);
+  return page;
 }
 
 // A first question of GCD 40, of the size that the model was trained on: uniform operands are hardly ever small.
@@ -49,8 +51,8 @@ class AskPage {
     this.result = h("div", { class: "result", "aria-live": "polite" });
     this.prior = new PriorSlider(() => this.ask());
     this.inside = h("div", {});
-    const figure = h("div", { "data-figure": "ask" }, this.form(), this.hint(), this.problem, this.result, this.prior.element);
-    place.append(this.opening(), figure, shareButtons("ask", `Ask ${run.name}`, 640), this.inside);
+    this.figure = h("div", { "data-figure": "ask" }, this.form(), this.hint(), this.problem, this.result, this.prior.element);
+    place.append(this.opening(), this.figure, shareButtons("ask", `Ask ${run.name}`, 640), this.inside);
     window.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
@@ -118,6 +120,11 @@ class AskPage {
     return this.ask();
   }
 
+  // The operands as they were typed, without separators.
+  question() {
+    return [this.a, this.b].map((input) => input.value.trim().replaceAll(/[,_ ]/g, ""));
+  }
+
   say(text) {
     this.problem.textContent = text;
   }
@@ -134,7 +141,7 @@ class AskPage {
     const turn = (this.turn += 1);
     const { maximum, checkpoints } = this.run;
     const inputs = [this.a, this.b];
-    const [a, b] = inputs.map((input) => input.value.trim().replaceAll(/[,_ ]/g, ""));
+    const [a, b] = this.question();
     const bad = [a, b].map((text) => !/^\d{1,16}$/.test(text) || Number(text) < 1 || Number(text) > maximum);
     inputs.forEach((input, index) => input.setAttribute("aria-invalid", `${bad[index]}`));
     if (bad.includes(true)) {

@@ -2,6 +2,7 @@
 
 import { bands } from "../api.js";
 import { h, percent, table, whole } from "../dom.js";
+import { savedTable } from "../download.js";
 import { bandsFigure } from "../figures/bands.js";
 
 const REST = 400;
@@ -66,6 +67,6 @@ function bandsOf(found) {
       found.certified ? ` on ${found.domain}${found.limits}.` : `: ${found.verdict.replace(/^not certified: /, "")}.`),
     bandsFigure(found),
     h("p", { class: "legend", text: `The dotted line is ${percent(100 * found.wanted, 0)}: from there on the rules hold in a band. Thin lines are 95 % intervals.` }),
-    table("Bands of size and order", ["pairs with", "", "fidelity, 95 % interval", "right", "pairs", "k"], rows, { lined: true }),
+    ...savedTable("Bands of size and order", table("Bands of size and order", ["pairs with", "", "fidelity, 95 % interval", "right", "pairs", "k"], rows, { lined: true })),
   ];
 }

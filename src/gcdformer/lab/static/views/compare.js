@@ -2,6 +2,7 @@
 
 import { oneRun, repeat } from "../api.js";
 import { h, hero, millions, minutes, percent, section, SERIES, swatch, table, whole } from "../dom.js";
+import { downloadButtons, savedTable } from "../download.js";
 import { Curves } from "../figures/curves.js";
 import { Known } from "../figures/grid.js";
 import { link, splitIds } from "../route.js";
@@ -44,7 +45,8 @@ export async function compareView(place, { params }, context, signal) {
             h("small", { text: `base ${run.base}, ${run.examples_from}` }), values[index])))),
       h("figure", {},
         runs.some((run) => run.columns.epoch.length) ? null : h("p", { text: "No epoch has been evaluated yet." }),
-        curves.element)),
+        curves.element,
+        h("p", { class: "share" }, downloadButtons("Learning curves", curves)))),
     knownSection(runs, knowns) ?? "",
     tables,
   );
@@ -129,10 +131,10 @@ function tablesOf(runs) {
   const rows = Object.entries(measures).map(([text, of]) => [text, ...runs.map(of)]);
   const powers = [...new Set(runs.flatMap((run) => Object.keys(run.timeline?.prime_powers ?? {}).map(Number)))];
   const learned = powers.sort((p, q) => p - q).map((power) => [power, ...runs.map((run) => learnedText(run, power))]);
-  const status = section(null, "Where they stand", table("Where they stand", heads(), rows, { lined: true }));
+  const status = section(null, "Where they stand", savedTable("Where they stand", table("Where they stand", heads(), rows, { lined: true })));
   if (!powers.length) return [status];
   const title = "When each prime power was learned";
   return [status, section(null, title,
     h("p", { text: "The examples after which it first was correct; a dash if it never was." }),
-    table(title, heads(), learned, { lined: true }))];
+    savedTable(title, table(title, heads(), learned, { lined: true })))];
 }

@@ -2,15 +2,17 @@
 
 import { mechanism, oneRun } from "../api.js";
 import { answer, command, h, hero, section, share, table, whole } from "../dom.js";
-import { clockFigure, residueColour } from "../figures/clock.js";
+import { savedTable } from "../download.js";
+import { clockFigure, clockRows, residueColour } from "../figures/clock.js";
 import { overlapMatrix, placeName, Places, primeName } from "../figures/matrix.js";
-import { link } from "../route.js";
+import { integer, link, update } from "../route.js";
+import { sharedFigure } from "../share.js";
 import { describe, runTitle } from "./words.js";
 
 const VERDICTS = { located: "good", spread: "", "not found": "bad" };
 const MOST_RESIDUES = 8;
 
-export async function mechanismView(place, { id }) {
+export async function mechanismView(place, { id, params }) {
   const [{ body: run }, { found, missing, command: words, sentences }] = await Promise.all([oneRun(id), mechanism(id)]);
   const crumbs = [h("a", { href: link("runs"), text: "Runs" }), " / ", h("a", { href: link("run", id), text: run.example ? runTitle(run) : run.name }), ` / ${describe(run)}`];
   const lede = "The rules say what the model answers. This is about where in the network the answer comes from. Run (a, b), but at one place put in the value from (a′, b), where a′ differs from a in divisibility by a prime p and in nothing else that the rules look at. Then look at the answer.";
@@ -24,31 +26,35 @@ export async function mechanismView(place, { id }) {
       h("p", {}, h("span", { class: `badge ${VERDICTS[found.verdict] ?? ""}`, text: found.verdict }), ` epoch ${found.epoch}, base ${found.base}`)),
     section("plain", "What was found", h("ul", { class: "rules findings" }, sentences.map(finding))));
   if (!found.primes.length) return;
-  place.append(placesSection(found), ...clocksSection(found), section("plain overlaps", "Do the primes share space?",
+  place.append(placesSection(run, found, params.get("at")), ...clocksSection(run, found, integer(params, "p")), section("plain overlaps", "Do the primes share space?",
     h("p", { text: "How much the subspaces of two primes overlap. 1: the smaller one lies within the other; 0: they are orthogonal; –: they are at different sites." }),
-    overlapMatrix(found)), controlsSection(found), ...trainingSection(found),
+    sharedFigure("overlap", `Overlap of the primes of ${run.name}`, 320, overlapMatrix(found))), controlsSection(found), ...trainingSection(found),
   section("plain", "How to repeat it", command(words)));
 }
 
 const finding = (text) => h("li", { class: text.startsWith("Alarm") ? "no" : "yes", text });
 
-function placesSection(found) {
+// `at` is the cell to begin with, as the address has it.
+function placesSection(run, found, at) {
   const detail = h("div", { class: "detail swaps", "aria-live": "polite" });
-  const places = new Places(found, (prime, site, position, key) => {
+  const show = (prime, site, position, key) => {
     places.choose(key);
-    detail.replaceChildren(...swaps(found, prime, site, position));
+    detail.replaceChildren(...swaps(found, prime, site, position).flat());
+  };
+  const places = new Places(found, (...cell) => {
+    update({ at: cell.at(-1) });
+    show(...cell);
   });
-  const best = found.primes[0];
-  const key = `${best.p}|${best.best.site}|${best.best.position}`;
-  places.choose(key);
-  detail.replaceChildren(...swaps(found, best, best.best.site, best.best.position));
+  const { p, best } = found.primes[0];
+  const cells = places.cells();
+  show(...(cells.get(at) ?? cells.get(`${p}|${best.site}|${best.position}`)));
   const all = h("input", { type: "checkbox", id: "all-places", onchange: (event) => places.showAll(event.target.checked) });
   return h("section", { class: "pair" },
     h("div", {},
       h("h2", { text: "Places by primes" }),
       h("p", { text: "Percent of the answers that become what the rules say for the swapped pair. Removes: p divides a, the value comes from an operand that p does not divide. Adds: the other way round." }),
       h("p", {}, h("label", { class: "check" }, all, " also places that move nothing")),
-      places.element,
+      sharedFigure("places", `Places by primes, ${run.name}`, 560, places),
       h("p", { class: "legend", text: `* does not divide the base ${found.base}. Rows of a site are the tokens of the question. Choose a cell to see swaps.` })),
     detail);
 }
@@ -66,12 +72,14 @@ function swaps(found, prime, site, position) {
     h("p", { text: `The best place of ${p} is the ${best.name}: ${share(best.share)} (95 %: ${share(best.low)} to ${share(best.high)}, ${best.n} pairs). Verdict: ${prime.verdict}; ${prime.why}.` }),
     prime.powers.length ? h("p", { text: `Its powers: ${prime.powers.map(({ q, verdict }) => `${q} ${verdict}`).join(", ")}.` }) : "",
     h("h3", { text: `${rows.length} swaps at the best place` }),
-    table(`Swaps of ${p}`, ["a", "b", "value from", "before", "rules say", "came out"], rows),
+    savedTable(`Swaps of ${p}`, table(`Swaps of ${p}`, ["a", "b", "value from", "before", "rules say", "came out"], rows)),
   ];
 }
 
-function clocksSection(found) {
-  const shown = found.primes.filter((prime) => prime.clock);
+// All primes, or the one that the address names.
+function clocksSection(run, found, p) {
+  const clocks = found.primes.filter((prime) => prime.clock);
+  const shown = clocks.some((prime) => prime.p === p) ? clocks.filter((prime) => prime.p === p) : clocks;
   if (!shown.length) return [];
   const figure = (prime) => {
     const { clock, p } = prime;
@@ -85,7 +93,7 @@ function clocksSection(found) {
   };
   return [h("section", {}, h("h2", { text: "The clock of each prime" }),
     h("p", { class: "measure", text: `Each dot is a digit in base ${found.base}, in the plane of the prime's subspace, coloured by its residue. Multiples have a ring. A model that has to add residues keeps them apart; one that reads divisibility off one digit needs a flag only.` }),
-    h("div", { class: "clocks" }, shown.map(figure)))];
+    sharedFigure("clock", `Clocks of ${run.name}`, 420, { element: h("div", { class: "clocks" }, shown.map(figure)), rows: () => clockRows(shown) }))];
 }
 
 // When the place of each prime appeared, beside when the prime entered D; only if several checkpoints were looked at.
@@ -96,7 +104,7 @@ function trainingSection({ through_training: history }) {
   const rows = history[primes[0]].map(({ epoch }, index) => [epoch, ...primes.map((p) => moment(history[p][index]))]);
   return [section("wide-table", "Through training",
     h("p", { class: "measure", text: "How often all digits of a, exchanged at the final site of the prime, add it, and how much of the variance at its final place the residues of the digits explain." }),
-    table("Primes through training", ["epoch", ...primes], rows, { lined: true }))];
+    savedTable("Primes through training", table("Primes through training", ["epoch", ...primes], rows, { lined: true })))];
 }
 
 function controlsSection(found) {
@@ -105,6 +113,6 @@ function controlsSection(found) {
   const unlearned = found.unlearned.map(({ p, pairs, share: part }) => `${p}: ${share(part)} of ${pairs} pairs`);
   return section("wide-table", "Controls",
     h("p", { class: "measure", text: found.alarms.length ? `Alarm: ${found.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm; none does here. Neutral swaps have to leave the answer as it is. The same network with fresh weights, and subspaces that were fitted to permuted answers, must not follow a swap." }),
-    table("Controls", ["p", "removes", "adds", "best set adds", "neutral: stays", "fresh weights", "permuted", "verdict"], rows, { lined: true }),
+    savedTable("Controls", table("Controls", ["p", "removes", "adds", "best set adds", "neutral: stays", "fresh weights", "permuted", "verdict"], rows, { lined: true })),
     unlearned.length ? h("p", { class: "measure", text: `Primes that are not learned, at the same places: ${unlearned.join(", ")}.` }) : null);
 }

@@ -8,7 +8,7 @@ import { Heat } from "../figures/heat.js";
 import { History, historyLegend } from "../figures/history.js";
 import { Sieve } from "../figures/sieve.js";
 import { integer, joinIds, link, update } from "../route.js";
-import { shareButtons } from "../share.js";
+import { sharedFigure } from "../share.js";
 import { BandsSection } from "./bands.js";
 import { Player } from "./player.js";
 import {
@@ -95,13 +95,12 @@ class RunPage {
           h("h2", { text: "It learns in steps" }),
           h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
           h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
-        h("figure", {}, h("div", { "data-figure": "curves" }, this.curves.element), shareButtons("curves", `Learning curves of ${run.name}`, 640))),
+        h("figure", {}, sharedFigure("curves", `Learning curves of ${run.name}`, 640, this.curves))),
       h("section", { class: "pair three" },
         h("div", { class: "answers" },
           h("h2", { text: "What it predicts" }),
           h("p", { text: "One cell for each GCD k from 1 to 100, with f(k), the usual prediction for pairs whose GCD is k. The line below shows how sure it is: full if every pair gets that prediction." }),
-          h("div", { "data-figure": "grid" }, this.grid.element, gridLegend()),
-          shareButtons("grid", `What ${run.name} predicts`, 720)),
+          sharedFigure("grid", `What ${run.name} predicts`, 720, this.grid, gridLegend())),
         parts.detail,
         h("div", { class: "knows" },
           h("h2", { text: "What it knows" }),
@@ -113,7 +112,7 @@ class RunPage {
         h("div", {},
           h("h2", { text: "True against predicted" }),
           h("p", { text: "Correct predictions lie on the diagonal. All else falls on a few rows: the elements of D, each collecting its multiples. The top row holds predictions above 100 and unreadable ones." }),
-          this.heat.element),
+          sharedFigure("heat", `True against predicted, ${run.name}`, 760, this.heat)),
         h("div", { class: "rules-card" },
           h("h2", { text: "The rules" }),
           parts.form,
@@ -128,7 +127,7 @@ class RunPage {
           h("h2", { text: "How it was learned" }),
           h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power; in the list an arrow leads from it to what it brought." }),
           historyLegend(run)),
-        h("figure", {}, this.history.element),
+        h("figure", {}, sharedFigure("history", `How ${run.name} was learned`, 560, this.history)),
         parts.events),
       repeatSection(run),
     ];
