@@ -109,17 +109,18 @@ def show_fidelity(console: Console, explanation: Explanation) -> None:
                                 f"{explanation.predicted_accuracy:.2f} % if the rules were followed exactly"))
 
 
-def show_calibration(console: Console, explanation: Calibration | None) -> None:
+def show_calibration(console: Console, calibration: Calibration | None) -> None:
     """The error in a line, and a line for each bin that has answers; nothing if it was not measured."""
-    if explanation is None:
+    if calibration is None:
         return
-    console.print(f"expected calibration error {explanation.ece:.4f} over {explanation.n:,} pairs")
+    console.print(f"expected calibration error {calibration.ece:.4f} over {calibration.n:,} pairs")
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in ("confidence", "pairs", "mean", "right"):
         table.add_column(title, justify="right")
-    for one in explanation.bins:
-        if one.n:
-            table.add_row(f"{one.low:.2f} to {one.high:.2f}", f"{one.n:,}", f"{one.confidence:.3f}", f"{one.accuracy:.3f}")
+    for part in calibration.bins:
+        if part.n:
+            table.add_row(f"{part.low:.2f} to {part.high:.2f}", f"{part.n:,}", f"{part.confidence:.3f}",
+                          f"{part.accuracy:.3f}")
     console.print(table)
 
 
@@ -192,9 +193,9 @@ def show_classes(console: Console, explanation: Explanation) -> None:
         members = title == "members"
         table.add_column(title, justify="left" if members else "right", no_wrap=True,
                          min_width=None if members else len(title))
-    for one in explanation.classes:
-        table.add_row(str(one.label), str(readable(one.prediction)), f"{one.shares[one.prediction]:.2f}", str(one.values),
-                      f"{one.entropy:.2f}", numbers(list(one.members), 12))
+    for group in explanation.classes:
+        table.add_row(str(group.label), str(readable(group.prediction)), f"{group.shares[group.prediction]:.2f}",
+                      str(group.values), f"{group.entropy:.2f}", numbers(list(group.members), 12))
     console.print(table)
 
 

@@ -105,7 +105,7 @@ class PredictionTable:
         chosen = np.flatnonzero(np.isin(self.example_row, row))
         return [(int(self.example_a[i]), int(self.example_b[i])) for i in chosen]
 
-    def arrays(self, prefix: str) -> dict[str, Any]:
+    def arrays(self, prefix: str) -> dict[str, Integers]:
         """The arrays under names that start with `prefix`."""
         return {f"{prefix}.{name}": getattr(self, name) for name in self.__dataclass_fields__}
 

@@ -49,11 +49,11 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int, seed:
     skipped: dict[int, str] = {}
     for p, powers in learned.items():
         try:
-            found, basis = analysis.prime(p, powers)
+            prime, basis = analysis.prime(p, powers)
         except TooFewPairs as few:
             skipped[p] = str(few)
             continue
-        primes.append(found)
+        primes.append(prime)
         bases.append(basis)
     unlearned = []
     for p in choose_unlearned(list(learned), analysis.layout.largest) if primes else []:
