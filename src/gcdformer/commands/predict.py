@@ -12,8 +12,8 @@ import numpy as np
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.display.progress import progress
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.evaluation.table import readable as rule_answer
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.options import (
     add_checkpoint,

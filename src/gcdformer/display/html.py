@@ -28,11 +28,11 @@ from gcdformer.display.words import (
     undecided_text,
     unreadable_text,
 )
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
-from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 
 MOST_ROWS = 100
@@ -240,7 +240,10 @@ def table_row(k: int, counts: dict[int, int]) -> str:
 
 
 def curves(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch."""
+    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch.
+
+    Not one of `figures.py`: an SVG of matplotlib brings rules of style that would reach beyond a notebook's cell.
+    """
     if len(lines) < 2:
         return ""
     drawn = [("accuracy, %", "curve", "accuracy")]

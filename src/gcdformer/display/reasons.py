@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import gcd, prod
 
 from gcdformer.config import TESTED_GCDS
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation.certificate import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.transition import mode
 from gcdformer.numbers.theory import prime_factors

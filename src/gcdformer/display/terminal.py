@@ -27,11 +27,12 @@ from gcdformer.display.words import (
 )
 from gcdformer.evaluation import Scores
 from gcdformer.evaluation.scores import Calibration
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.metamorphic import Check
-from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
 

@@ -24,6 +24,11 @@ SMALL, MOST_PACKED = 50_000_000, 50
 """Bytes a file may always unpack to, and how many times its size beyond that: ours reach 5."""
 
 
+def readable(value: int) -> int | None:
+    """A prediction for people and JSON: None if it is no integer."""
+    return None if value == UNREADABLE else value
+
+
 @dataclass(frozen=True)
 class PredictionTable:
     """One row for each (k, prediction) that occurs, sorted; example pairs refer to rows."""

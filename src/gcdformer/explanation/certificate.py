@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
 from gcdformer.explanation.mistakes import Counterexample, Mistakes, find_counterexamples, find_mistakes
-from gcdformer.explanation.rules import Rule, RuleModel, readable
+from gcdformer.explanation.rules import Rule, RuleModel
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, Power, power_of, wilson
 from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier
 from gcdformer.numbers.theory import count_pairs, exact_accuracy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any
 
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import readable
 
 SAME_CLASS = 0.25
 """Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs per k."""
@@ -39,7 +39,7 @@ class Class:
 
     def to_json(self) -> dict[str, Any]:
         return {"label": self.label, "members": list(self.members),
-                "prediction": None if self.prediction == UNREADABLE else self.prediction,
+                "prediction": readable(self.prediction),
                 "share": self.shares[self.prediction], "values": self.values, "entropy": self.entropy}
 
 

@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import UNREADABLE, readable
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.explanation.statistics import wilson
@@ -204,12 +204,6 @@ class Rule:
         return {"holds": self.holds, "share": self.share, "judged": self.judged,
                 "exceptions": [breach.to_json() for breach in self.exceptions],
                 "excused": [breach.to_json() for breach in self.excused + self.undecided]}
-
-
-def readable(value: int) -> int | None:
-    """A prediction for people and JSON: None if it is no integer."""
-    return None if value == UNREADABLE else value
-
 
 def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
     """The rule model of D; it has no answer where nothing in D divides k and f(1) was not measured."""

@@ -14,8 +14,8 @@ import torch
 
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout

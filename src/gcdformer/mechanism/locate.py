@@ -14,9 +14,8 @@ import numpy as np
 
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import UNREADABLE, readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.mechanism.analysis import PARTS, TooFewPairs, prepare
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, same_length
