@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Sightings:
-    """Where a question stands in what one run was trained on; `unknown` says why that cannot be told."""
+    """Where a question is in what one run was trained on; `unknown` says why that is not known."""
 
     path: Path
     examples: int | None

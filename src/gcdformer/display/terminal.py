@@ -74,7 +74,7 @@ def show_explanation(console: Console, explanation: Explanation, what: str, note
 
 
 def show_short(console: Console, explanation: Explanation, what: str) -> None:
-    """The short form: what it knows, whether the rules hold, how much they tell."""
+    """The short form: what it knows, whether the rules hold, how many answers they predict."""
     show_head(console, explanation, what)
     show_rules(console, explanation)
     show_fidelity(console, explanation)
@@ -171,7 +171,7 @@ def prediction_grid(scores: Scores, width: int) -> Table:
 
 
 def show_bands(console: Console, explanation: Explanation) -> None:
-    """How much the rules tell in each band of size and order, as a bar and in figures."""
+    """How many answers the rules predict in each band of size and order, as a bar and in figures."""
     console.print(Text("\nby size and order, over all k that fit", style="bold"))
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
     for title in ("", "pairs with", "", "fidelity", "right", "pairs", "k"):

@@ -21,7 +21,7 @@ Mark = Literal["yes", "wait", "no", "none"]
 
 
 def rule_words(explanation: Explanation) -> list[tuple[str, Rule]]:
-    """Each rule of the explanation with what it says, and how it stands where it neither plainly holds nor is broken."""
+    """Each rule of the explanation with what it says, and its status where it neither plainly holds nor is broken."""
     return [(explanation.form.sentences[name] + as_far_as_decided(explanation, name) + status(explanation, rule), rule)
             for name, rule in explanation.rules.items()]
 
@@ -127,7 +127,7 @@ def enumeration_text(explanation: Explanation) -> str:
     if explanation.is_proof:
         return f"a proof by enumeration: {explanation.domain} were tried, and none contradicts the rules"
     share = explanation.fidelity["stratified"]
-    return (f"{explanation.domain} were tried: the rules tell exactly {share.agree:,} of {share.n:,} answers, "
+    return (f"{explanation.domain} were tried: the rules predict exactly {share.agree:,} of {share.n:,} answers, "
             f"{exact_percent(share)} %")
 
 

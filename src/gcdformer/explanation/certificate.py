@@ -31,7 +31,7 @@ DRAWS_FOR_ALL = 7
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a model does, as far as its tables tell."""
+    """What a model does, as far as its tables show."""
 
     base: int
     maximum: int | None
@@ -231,7 +231,7 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
 
 def shares_of(table: PredictionTable, least_pairs: int = 1,
               maximum: int | None = None) -> tuple[Shares, dict[int, int], list[int]]:
-    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell.
+    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to judge.
 
     Pairs of 1..M were drawn with replacement, so no k has more than there are; and it has all of them only if so many were
     drawn that hardly one is missing.

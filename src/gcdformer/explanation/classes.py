@@ -29,8 +29,7 @@ class Class:
 
     @property
     def values(self) -> int:
-        """Between how many values the model hesitates: those with a share of at least 5 %."""
-        return sum(share >= 0.05 for share in self.shares.values())
+        return hesitation(self.shares)
 
     @property
     def entropy(self) -> float:
@@ -41,6 +40,11 @@ class Class:
         return {"label": self.label, "members": list(self.members),
                 "prediction": readable(self.prediction),
                 "share": self.shares[self.prediction], "values": self.values, "entropy": self.entropy}
+
+
+def hesitation(shares: dict[int, float]) -> int:
+    """Between how many values the model hesitates: those with a share of at least 5 %."""
+    return sum(share >= 0.05 for share in shares.values())
 
 
 def distance(first: dict[int, float], second: dict[int, float]) -> float:

@@ -173,7 +173,7 @@ class Search:
         return np.where(slots < self.tree.nodes, slots, np.where(slots < self.tree.other, LISTED, OUTSIDE))
 
     def follow(self, rows: Integers, places: Integers, gained: npt.NDArray[np.floating]) -> None:
-        """The greedy sequences of some rows go on to these places."""
+        """The greedy sequences of some rows continue at these places."""
         self.place[rows] = places
         self.greedy[rows] += gained
         self.scores[rows, self.tree.other] = np.where(places == LISTED, -np.inf, self.greedy[rows] + self.tree.least)

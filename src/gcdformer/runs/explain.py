@@ -81,7 +81,7 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
 
 def require_base(base: int | None) -> int:
     if base is None:
-        raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
+        raise UserError("base: a prediction table or a function does not say in which base integers are written; give it")
     return base
 
 
