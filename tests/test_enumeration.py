@@ -39,7 +39,7 @@ def test_all_pairs_are_a_proof() -> None:
     assert found.fidelity["natural"].agree == judged - 1 and found.fidelity["natural"].interval == (1 - 1 / judged,) * 2
     assert not found.is_proof and not found.to_json()["proof"] and found.certified
     said = " ".join(terminal(found).split())
-    assert "proof" not in said and "the rules tell exactly 14,379 of 14,380 answers, 99.9930 %" in said
+    assert "proof" not in said and "the rules predict exactly 14,379 of 14,380 answers, 99.9930 %" in said
     with pytest.raises(UserError, match="exhaustive"):
         explain(sieve, 10, maximum=10**6, exhaustive=True)
 

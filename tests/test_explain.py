@@ -68,7 +68,7 @@ def test_a_table_is_explained() -> None:
 
 
 def test_checks_draw_every_gcd() -> None:
-    """A model that has memorised small pairs: the rules tell few of its answers there, whatever D is."""
+    """A model that has memorised small pairs: the rules predict few of its answers there, whatever D is."""
     model = RuleModel(tuple(KNOWN), {d: d for d in KNOWN}, 1)
     drawn: list[np.ndarray] = []
 

@@ -17,8 +17,8 @@ from safetensors.numpy import load, save
 from conftest import tiny_config
 from gcdformer import Run, train
 from gcdformer.display.reasons import reason
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import products
 from gcdformer.lab import weights as lab_weights
 from gcdformer.lab.catalogue import EXAMPLES, Catalogue

@@ -291,7 +291,7 @@ def test_what_a_test_can_miss_is_said() -> None:
     found = explain_one(table_with({}, TEN, pairs=1000), 10)
     power = found.power
     assert power is not None and power.pairs == 1000 and found.to_json()["power"]["probability"] == 0.99
-    assert "could have missed    at 1,000 pairs a k, a k against the rules in 0.46 % of its pairs shows" in terminal(found)
+    assert "could have missed    at 1,000 pairs per k, a k against the rules in 0.46 % of its pairs shows" in terminal(found)
     for pairs in (30, 300, 1000):
         power = power_of(pairs, 0.9)
         assert 1 - (1 - power.seen) ** pairs == pytest.approx(0.99)

@@ -59,11 +59,11 @@ class VerbParser(Parser):
     """A verb's own parser names what it does not know itself: the one above it would name the wrong help."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = next((word.split("=")[0] for word in unknown if word.startswith("-")), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(flag, self._option_string_actions)}")
-        return found, unknown
+        return parsed, unknown
 
 
 def build_parsers() -> Parser:

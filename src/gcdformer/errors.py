@@ -1,4 +1,4 @@
-"""The errors a person can mend.
+"""The errors a person can fix.
 
 `UserError` carries one line that names the field or file and what would be right; the command line
 prints it and exits with 2. Everything else is a defect of ours and shows its traceback.

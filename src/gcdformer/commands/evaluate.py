@@ -68,26 +68,26 @@ def run(args: argparse.Namespace) -> int:
         epoch = run.epoch(args.checkpoint) if config.evaluation.fresh_tests and run.metrics else 1
         sets = test_sets(config, run.problem, epoch)
     with progress("decoding the test sets", sum(map(len, sets.values())), quiet=args.quiet) as advance:
-        found = evaluate(predictor, sets, config.evaluation.threshold, advance, calibrate=args.calibration)
-    if found.calibration is not None and args.figure is not None:
+        evaluation = evaluate(predictor, sets, config.evaluation.threshold, advance, calibrate=args.calibration)
+    if evaluation.calibration is not None and args.figure is not None:
         from gcdformer.display.figures import reliability, save
         with writing(args.figure):
-            save(reliability(found.calibration), args.figure)
-    calibration = {"calibration": found.calibration.to_json()} if found.calibration else {}
-    if found.scores is None:
+            save(reliability(evaluation.calibration), args.figure)
+    calibration = {"calibration": evaluation.calibration.to_json()} if evaluation.calibration else {}
+    if evaluation.scores is None:
         if args.json:
-            print_json({"accuracy": found.accuracy, "loss": found.loss, **calibration})
+            print_json({"accuracy": evaluation.accuracy, "loss": evaluation.loss, **calibration})
         else:
-            print(f"accuracy {found.accuracy:.2f} %, loss {found.loss:.4f}")
-            show_calibration(Console(highlight=False), found.calibration)
+            print(f"accuracy {evaluation.accuracy:.2f} %, loss {evaluation.loss:.4f}")
+            show_calibration(Console(highlight=False), evaluation.calibration)
         return 0
-    learning = explain_evaluation(config, found.tables).being_learned
+    learning = explain_evaluation(config, evaluation.tables).being_learned
     if args.json:
-        print_json({**found.scores.to_json(), "being_learned": learning, "loss": found.loss, "prior": prior_value(prior),
-                    **calibration})
+        print_json({**evaluation.scores.to_json(), "being_learned": learning, "loss": evaluation.loss,
+                    "prior": prior_value(prior), **calibration})
     else:
-        show(found.scores, learning, found.loss, prior)
-        show_calibration(Console(highlight=False), found.calibration)
+        show(evaluation.scores, learning, evaluation.loss, prior)
+        show_calibration(Console(highlight=False), evaluation.calibration)
     return 0
 
 
@@ -103,10 +103,10 @@ def show(scores: Scores, being_learned: list[int], loss: float, prior: str) -> N
     height = -(-len(rows) // quarters)
     for index in range(height):
         cells: list[str] = []
-        for one in rows[index::height]:
-            style = "bold green" if one.k in scores.correct else "yellow" if one.k in being_learned else "default"
-            value = "?" if one.prediction is None else str(one.prediction)
-            cells += [f"[dim]{one.k}[/]", f"[{style}]{value}[/]", f"{100 * one.frequency:.1f}"]
+        for score in rows[index::height]:
+            style = "bold green" if score.k in scores.correct else "yellow" if score.k in being_learned else "default"
+            value = "?" if score.prediction is None else str(score.prediction)
+            cells += [f"[dim]{score.k}[/]", f"[{style}]{value}[/]", f"{100 * score.frequency:.1f}"]
         table.add_row(*cells)
     console.print(table)
     learning = f"; being learned: {', '.join(map(str, being_learned))}" if being_learned else ""

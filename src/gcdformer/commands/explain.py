@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -96,8 +95,8 @@ def run(args: argparse.Namespace) -> int:
     if args.epoch and args.checkpoint:
         raise UserError("epoch and checkpoint say the same thing: give one")
     runs = [Run(path) for path in args.run_folders]
-    for one in runs:
-        one.require_gcd()
+    for listed in runs:
+        listed.require_gcd()
     if args.over_priors:
         explain_over_priors(args, runs)
     else:
@@ -138,29 +137,30 @@ def explain_runs(args: argparse.Namespace, runs: list[Run]) -> None:
         epoch, lines = first.epoch(checkpoint), first.metrics
     notes: list[str] = []
     if args.exhaustive:
-        found = explain_exhaustively(first, checkpoint, args, prior)
+        explanation = explain_exhaustively(first, checkpoint, args, prior)
     elif other:
         with progress("decoding the test sets", quiet=args.quiet) as advance:
-            found = explain_under_prior(first, checkpoint, prior, advance)
+            explanation = explain_under_prior(first, checkpoint, prior, advance)
     else:
         with progress("reading the prediction tables", quiet=args.quiet) as advance:
-            found = explain_run(first, epoch)
-            earlier = None if found.certified else earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
-        notes += [earlier] if earlier else []
+            explanation = explain_run(first, epoch)
+            if not explanation.certified:
+                earlier = earlier_certificate(first, epoch, lambda done: advance(done, len(lines)))
+                notes += [earlier] if earlier else []
     if other:
         notes.append(f"answers decided under {prior_in_words(prior)}, afresh: so are f(k) and the share of each k on the "
                      "stratified set; the timeline is the training's")
     wants_bands = not args.exhaustive and not args.no_bands
     if wants_bands and has_weights(first, epoch):
         with progress("asking for pairs of other sizes and orders", quiet=args.quiet):
-            found = add_run_bands(found, first, epoch, prior)
+            explanation = add_run_bands(explanation, first, epoch, prior)
     elif wants_bands:
         notes.append(f"sizes and orders were not judged: the weights of epoch {epoch} are not kept")
     history = timeline(line for line in lines if line["epoch"] <= epoch)
-    checks = run_checks(first, checkpoint, found, prior, quiet=args.quiet) if args.checks else []
+    checks = run_checks(first, checkpoint, explanation, prior, quiet=args.quiet) if args.checks else []
     calibration = measure_calibration(first, checkpoint, prior, quiet=args.quiet) if args.calibration else None
-    others = {str(one.path): timeline(one.metrics) for one in runs} if len(runs) > 1 else {}
-    show(args, found, f"{first.path}, epoch {epoch}", history, checks, others, notes, prior, calibration)
+    others = {str(run.path): timeline(run.metrics) for run in runs} if len(runs) > 1 else {}
+    show(args, explanation, f"{first.path}, epoch {epoch}", history, checks, others, notes, prior, calibration)
 
 
 def explain_predictions(args: argparse.Namespace) -> int:
@@ -173,20 +173,20 @@ def explain_predictions(args: argparse.Namespace) -> int:
             raise UserError(f"{flag.replace('_', '-')}: needs a run, not --predictions")
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
     with progress(f"reading {args.predictions}", quiet=args.quiet):
-        found = explain_csv(args.predictions, base, bands=not args.no_bands)
-    show(args, found, str(args.predictions))
+        explanation = explain_csv(args.predictions, base, bands=not args.no_bands)
+    show(args, explanation, str(args.predictions))
     return 0
 
 
-def show(args: argparse.Namespace, found: Explanation, what: str, history: Timeline | None = None,
+def show(args: argparse.Namespace, explanation: Explanation, what: str, history: Timeline | None = None,
          checks: list[Check] | None = None, others: dict[str, Timeline] | None = None, notes: Sequence[str] = (),
          prior: str | None = None, calibration: Calibration | None = None) -> None:
     """As JSON, or as a page."""
     if args.html is not None:
         from gcdformer.report.page import write_explanation
-        write_explanation(args.html, found, what, history, calibration)
+        write_explanation(args.html, explanation, what, history, calibration)
     if args.json:
-        values: dict[str, Any] = found.to_json()
+        values = explanation.to_json()
         if prior is not None:
             values["prior"] = prior_value(prior)
         if calibration is not None:
@@ -200,7 +200,7 @@ def show(args: argparse.Namespace, found: Explanation, what: str, history: Timel
         print_json(values)
         return
     console = Console(highlight=False)
-    show_explanation(console, found, what, notes)
+    show_explanation(console, explanation, what, notes)
     show_calibration(console, calibration)
     if history is not None:
         show_timeline(console, history)
@@ -219,11 +219,11 @@ def explain_exhaustively(run: Run, checkpoint: str, args: argparse.Namespace, pr
         return explain_all_of_run(run, checkpoint, maximum, advance, prior)
 
 
-def run_checks(run: Run, checkpoint: str, found: Explanation, prior: str, *, quiet: bool) -> list[Check]:
+def run_checks(run: Run, checkpoint: str, explanation: Explanation, prior: str, *, quiet: bool) -> list[Check]:
     rng = block_generator(run.config.training.seed, Purpose.CHECKS, 0)
     with progress("asking the model in other ways", quiet=quiet):
         predict = run.predictor(checkpoint, prior=prior).predict
-        return metamorphic_checks(predict, found.model, run.config.task.maximum, rng)
+        return metamorphic_checks(predict, explanation.model, run.config.task.maximum, rng)
 
 
 def measure_calibration(run: Run, checkpoint: str, prior: str, *, quiet: bool) -> Calibration:

@@ -35,18 +35,18 @@ def run(args: argparse.Namespace) -> int:
     seed = parse_integer(args.seed, "seed", 0, 2**31)
     source = Run(args.run_folder)
     with progress("exchanging values", quiet=args.quiet) as advance:
-        found = mechanism(source, checkpoint=args.checkpoint, pairs=pairs, seed=seed,
+        result = mechanism(source, checkpoint=args.checkpoint, pairs=pairs, seed=seed,
                           through_training=args.through_training, on_step=advance)
     path = args.out or source.path / NAME
-    write_mechanism(path, found)
+    write_mechanism(path, result)
     if args.html is not None:
         from gcdformer.report.page import write_mechanism_page
-        write_mechanism_page(args.html, found, f"{source.path}, epoch {found.epoch}")
+        write_mechanism_page(args.html, result, f"{source.path}, epoch {result.epoch}")
     if args.json:
-        print_json(found.to_json())
+        print_json(result.to_json())
         return 0
     console = Console(highlight=False)
-    show_mechanism(console, found, f"{source.path}, epoch {found.epoch}")
+    show_mechanism(console, result, f"{source.path}, epoch {result.epoch}")
     if not args.quiet:
         console.print(f"\nwritten to {path}" + (f" and {args.html}" if args.html is not None else ""))
     return 0

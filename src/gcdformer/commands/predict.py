@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from gcdformer.config import LARGEST_INTEGER
 from gcdformer.display.progress import progress
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.evaluation.table import readable as rule_answer
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable as rule_answer
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.options import (
     add_checkpoint,
@@ -39,6 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+Values = int | list[int] | None
+"""One answer as a number, several as a list, none as None."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the model's answer, the right one and the rules'."""
+
+    question: list[int]
+    input_tokens: str
+    output_tokens: str
+    prediction: Values
+    truth: Values
+    right: bool | None
+    rule: int | None
+
+
 def run(args: argparse.Namespace) -> int:
     run = Run(args.run_folder)
     arity, prior = run.problem.task.inputs, chosen_prior(args, run.config)
@@ -49,27 +66,26 @@ def run(args: argparse.Namespace) -> int:
     with progress("asking the model", len(questions), quiet=args.quiet) as predictor.on_batch:
         tokens = predictor.tokens(questions)
     values, readable = run.problem.decode_answers(tokens)
-    truths: list[Any] = [None] * len(questions)
+    truths: list[list[int] | None] = [None] * len(questions)
     if run.problem.knows_answers:
         truths = run.problem.answer(questions).tolist()
     inputs, _ = run.problem.encode_questions(questions)
     words = run.problem.vocabulary.words
-    found = explanation_of(run, args.checkpoint) if prior == run.config.evaluation.prior else None
-    rows: list[dict[str, Any]] = []
-    for index, question in enumerate(questions.tolist()):
+    explanation = explanation_of(run, args.checkpoint) if prior == run.config.evaluation.prior else None
+    rows: list[Asked] = []
+    for index, (question, truth) in enumerate(zip(questions.tolist(), truths, strict=True)):
         output = [token for token in tokens[index].tolist() if token != END]
         prediction = values[index].tolist() if readable[index] else None
-        rows.append({"question": question, "input_tokens": words(inputs[index]), "output_tokens": words(output),
-                     "prediction": simple(prediction), "truth": simple(truths[index]),
-                     "right": None if truths[index] is None else prediction == truths[index],
-                     "rule": rule_answer(found.model.answer(truths[index][0])) if found else None})
+        rows.append(Asked(question, words(inputs[index]), words(output), simple(prediction), simple(truth),
+                          None if truth is None else prediction == truth,
+                          rule_answer(explanation.model.answer(truth[0])) if explanation and truth else None))
     if args.json:
-        print_json(rows)
+        print_json([asdict(row) for row in rows])
     elif args.integers == ["-"]:
         print_csv(rows, arity)
     else:
         for row in rows:
-            tell(row, run.config.task.task, found)
+            show(row, run.config.task.task, explanation)
     return 0
 
 
@@ -84,29 +100,28 @@ def explanation_of(run: Run, checkpoint: str) -> Explanation | None:
         return None
 
 
-def simple(values: list[int] | None) -> Any:
-    """One answer as a number, several as a list, an unreadable one as None."""
+def simple(values: list[int] | None) -> Values:
     return values[0] if values is not None and len(values) == 1 else values
 
 
-def tell(row: dict[str, Any], task: str, found: Explanation | None) -> None:
+def show(row: Asked, task: str, explanation: Explanation | None) -> None:
     name = task.rpartition(":")[2]
-    prediction = "unreadable" if row["prediction"] is None else row["prediction"]
-    verdict = "right" if row["right"] else "" if row["right"] is None else f"wrong: it is {row['truth']}"
-    print(f"{name}({', '.join(map(str, row['question']))}) = {prediction}   {verdict}".rstrip())
-    print(f"  tokens {row['input_tokens']}  ->  {row['output_tokens']}")
-    if found is not None and row["rule"] is not None:
-        agree = "as predicted" if row["rule"] == row["prediction"] else "not what it predicted"
-        print(f"  the rules say {row['rule']}, {agree}: the answer for the {found.form.decides} known divisor of both")
+    prediction = "unreadable" if row.prediction is None else row.prediction
+    verdict = "right" if row.right else "" if row.right is None else f"wrong: it is {row.truth}"
+    print(f"{name}({', '.join(map(str, row.question))}) = {prediction}   {verdict}".rstrip())
+    print(f"  tokens {row.input_tokens}  ->  {row.output_tokens}")
+    if explanation is not None and row.rule is not None:
+        agree = "as predicted" if row.rule == row.prediction else "not what it predicted"
+        print(f"  the rules say {row.rule}, {agree}: the answer for the {explanation.form.decides} known divisor of both")
 
 
-def print_csv(rows: list[dict[str, Any]], arity: int) -> None:
+def print_csv(rows: list[Asked], arity: int) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([chr(ord("a") + i) for i in range(arity)] + ["prediction", "truth", "rule"])
     for row in rows:
-        answers = [row["prediction"], row["truth"], row["rule"]]
+        answers = [row.prediction, row.truth, row.rule]
         cells = [" ".join(map(str, x)) if isinstance(x, list) else "" if x is None else x for x in answers]
-        writer.writerow([*row["question"], *cells])
+        writer.writerow([*row.question, *cells])
 
 
 def read_words(words: list[str], arity: int) -> Integers:

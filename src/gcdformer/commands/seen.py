@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Sightings:
-    """Where a question stands in what one run was trained on; `unknown` says why that cannot be told."""
+    """Where a question is in what one run was trained on; `unknown` says why that is not known."""
 
     path: Path
     examples: int | None
@@ -86,7 +86,7 @@ def replay(run: Run, step: int, values: list[int], advance: Advance) -> Sighting
 
 def replay_parents(run: Run, values: list[int], advance: Advance) -> list[Sightings]:
     """The same for the run that the first weights are from, and for that one's, and so on."""
-    found: list[Sightings] = []
+    sightings: list[Sightings] = []
     while run.config.training.init_from is not None:
         path, step = Path(run.config.training.init_from), run.made_by.get("init_from_step")
         try:
@@ -95,11 +95,11 @@ def replay_parents(run: Run, values: list[int], advance: Advance) -> list[Sighti
                 raise UserError(f"{path}: its task takes {parent.problem.task.inputs} integers")
             if step is None:
                 raise UserError(f"{path}: how far it was trained then was not recorded")
-            found.append(replay(parent, int(step), values, advance))
+            sightings.append(replay(parent, int(step), values, advance))
         except UserError as error:
-            return [*found, Sightings(path, None, unknown=f"that run cannot be asked: {error}")]
+            return [*sightings, Sightings(path, None, unknown=f"that run cannot be asked: {error}")]
         run = parent
-    return found
+    return sightings
 
 
 def print_sightings(sightings: Sightings, question: str) -> None:

@@ -88,20 +88,20 @@ def read_side(name: str, words: list[str], kind: Kind, base: int) -> list[int]:
 
 def read_integers(words: list[str], base: int) -> list[int]:
     """Integers as signs and digits in the base, most significant first."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     signs: list[str] = []
     for word in words:
         if word in ("+", "-"):
             signs.append(word)
-            found.append([])
+            groups.append([])
             continue
         digit = decimal(word)
         if digit is None or not 0 <= digit < base:
             raise BadLine(f"unknown token '{word[:50]}'; in base {base} a word is +, - or a digit 0..{base - 1}")
-        if not found:
+        if not groups:
             raise BadLine(f"a sign before the digits, got '{word}' first")
-        found[-1].append(digit)
-    return [join(sign, digits, base) for sign, digits in zip(signs, found, strict=True)]
+        groups[-1].append(digit)
+    return [join(sign, digits, base) for sign, digits in zip(signs, groups, strict=True)]
 
 
 def join(sign: str, digits: list[int], base: int) -> int:

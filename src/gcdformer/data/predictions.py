@@ -29,7 +29,7 @@ SMALL = {word: n for n, word in enumerate(UNITS)} | TENS
 LARGE = {"thousand": 10**3, "million": 10**6}
 
 PLAIN = re.compile(r"\s*[-+]?[0-9]{1,19}\s*")
-"""Most answers, read without further ado."""
+"""Most answers; read first."""
 DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.00?)?"
 """Digits, with commas between thousands, and with an empty fraction as spreadsheets write it."""
 INTEGER = re.compile(rf"(?<![\w.,^/*+×·-])[-+]?{DIGITS}(?![\w%^!]|[.,][0-9]|\s*[-+*/^×·][\s-]*[0-9])")

@@ -11,8 +11,8 @@ from typing import Literal
 
 from gcdformer.config import TESTED_GCDS
 from gcdformer.evaluation import PredictionTable, Scores
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.transition import mode
 
 Kind = Literal["correct", "learning", "broken", "hesitating", "rule", "untested"]

@@ -82,8 +82,8 @@ def curves(runs: Mapping[str, Lines], events: Timeline | None = None) -> Figure:
 
 def points(lines: Lines, key: str) -> tuple[list[int], list[float]]:
     """The evaluations that have a value, and the values."""
-    found = [line for line in lines if line.get(key) is not None]
-    return [line["epoch"] for line in found], [line[key] for line in found]
+    evaluated = [line for line in lines if line.get(key) is not None]
+    return [line["epoch"] for line in evaluated], [line[key] for line in evaluated]
 
 
 def mark_events(axis: Axes, events: Timeline) -> None:

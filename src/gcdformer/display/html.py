@@ -28,11 +28,11 @@ from gcdformer.display.words import (
     undecided_text,
     unreadable_text,
 )
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
-from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 
 MOST_ROWS = 100
@@ -40,70 +40,73 @@ MOST_OTHERS = 4
 WIDTH, HEIGHT, LEFT, BOTTOM = 560, 150, 34, 18
 
 
-def notebook_html(found: Explanation) -> str:
+def notebook_html(explanation: Explanation) -> str:
     """The certificate as a notebook shows it."""
-    scope = f"base {found.base}" + (f", integers up to {found.maximum:,}" if found.maximum else "")
-    return framed(header("Explanation", scope, found, []) + certificate_sections(found))
+    scope = f"base {explanation.base}" + (f", integers up to {explanation.maximum:,}" if explanation.maximum else "")
+    return framed(header("Explanation", scope, explanation, []) + certificate_sections(explanation))
 
 
-def header(title: str, about: str, found: Explanation | None, facts: list[tuple[str, str]]) -> str:
+def header(title: str, about: str, explanation: Explanation | None, facts: list[tuple[str, str]]) -> str:
     badge = ""
-    if found is not None:
+    if explanation is not None:
         badge = '<span class="badge good">certified</span>'
-        if found.certified:
-            about = f"{about}. Certified on {found.domain}{limits_text(found.bands)}"
+        if explanation.certified:
+            about = f"{about}. Certified on {explanation.domain}{limits_text(explanation.bands)}"
         else:
-            badge = f'<span class="badge bad">{escape(found.verdict)}</span>'
-        share = found.fidelity.get("stratified") or found.fidelity["pairs"]
-        undecided = f", {len(found.undecided)} undecided" if found.undecided else ""
-        facts = [("correct GCD", f"{len(found.correct)} <small>of {len(found.shares)}{undecided}</small>"),
-                 ("accuracy", f"{found.measured_accuracy:.2f} %"), ("fidelity", f"{100 * share.value:.2f} %"),
-                 ("form", found.form.letter), *facts]
+            badge = f'<span class="badge bad">{escape(explanation.verdict)}</span>'
+        share = explanation.fidelity.get("stratified") or explanation.fidelity["pairs"]
+        undecided = f", {len(explanation.undecided)} undecided" if explanation.undecided else ""
+        facts = [("correct GCD", f"{len(explanation.correct)} <small>of {len(explanation.shares)}{undecided}</small>"),
+                 ("accuracy", f"{explanation.measured_accuracy:.2f} %"), ("fidelity", f"{100 * share.value:.2f} %"),
+                 ("form", explanation.form.letter), *facts]
     cells = "".join(f"<div><b>{value}</b><span>{escape(name)}</span></div>" for name, value in facts)
     return f'<header><h1>{escape(title)} {badge}</h1><p>{escape(about)}</p><div class="facts">{cells}</div></header>'
 
 
-def certificate_sections(found: Explanation) -> str:
-    rules = "".join(rule_item(says, rule) for says, rule in rule_words(found))
+def certificate_sections(explanation: Explanation) -> str:
+    rules = "".join(rule_item(says, rule) for says, rule in rule_words(explanation))
     extra = ""
-    if found.being_learned:
-        extra += f'<li class="wait">being learned, not judged: {numbers(found.being_learned)}</li>'
-    if found.undecided:
-        extra += f'<li class="wait">{escape(undecided_text(found))}</li>'
-    if found.untested:
-        extra += f'<li class="wait">fewer than {LEAST_PAIRS} pairs, not judged: {numbers(found.untested)}</li>'
-    if any(found.unreadable.values()):
-        extra += f'<li class="wait">unreadable answers: {unreadable_text(found)}</li>'
+    if explanation.being_learned:
+        extra += f'<li class="wait">being learned, not judged: {numbers(explanation.being_learned)}</li>'
+    if explanation.undecided:
+        extra += f'<li class="wait">{escape(undecided_text(explanation))}</li>'
+    if explanation.untested:
+        extra += f'<li class="wait">fewer than {LEAST_PAIRS} pairs, not judged: {numbers(explanation.untested)}</li>'
+    if any(explanation.unreadable.values()):
+        extra += f'<li class="wait">unreadable answers: {unreadable_text(explanation)}</li>'
     fidelity = "".join(
         f"<tr><th>fidelity, {escape(name)}</th><td>{100 * share.value:.3f} %</td>"
-        f"<td>{'every pair was tried' if found.exhaustive else interval(share.interval)}</td>"
+        f"<td>{'every pair was tried' if explanation.exhaustive else interval(share.interval)}</td>"
         f"<td>{share.n:,} pairs with k ≤ {TESTED_GCDS}</td></tr>"
-        for name, share in found.fidelity.items())
-    says = [enumeration_text(found)] if found.exhaustive else []
-    says += [f"could have missed: {found.power.text}"] if found.power is not None else []
-    says += [found.mistakes.text] if not found.certified and (found.form is NONE or found.mistakes.mostly_right) else []
+        for name, share in explanation.fidelity.items())
+    says = [enumeration_text(explanation)] if explanation.exhaustive else []
+    says += [f"could have missed: {explanation.power.text}"] if explanation.power is not None else []
+    if not explanation.certified and (explanation.form is NONE or explanation.mistakes.mostly_right):
+        says.append(explanation.mistakes.text)
     notes = "".join(f"<p>{escape(sentence(text))}</p>" for text in says)
-    return f"""<section><h2>What it knows</h2><p class="known">{known(found)}</p>{grid(found)}
+    form = explanation.form
+    classes = classes_table(explanation) if form.has_classes else ""
+    return f"""<section><h2>What it knows</h2><p class="known">{known(explanation)}</p>{grid(explanation)}
 <p class="legend"><i class="correct"></i> correct <i class="learning"></i> being learned <i class="broken"></i> against the
 rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual answer for pairs with GCD k.</p></section>
-<section><h2>The rules</h2><p>Form <b>{found.form}</b>: {escape(found.form.title)}. {escape(sentence(found.why))}</p>
+<section><h2>The rules</h2><p>Form <b>{form}</b>: {escape(form.title)}. {escape(sentence(explanation.why))}</p>
 <ul class="rules">{rules}{extra}</ul>
-<table>{fidelity}<tr><th>accuracy</th><td>{found.measured_accuracy:.3f} %</td><td>measured</td><td></td></tr>
-<tr><th></th><td>{found.predicted_accuracy:.3f} %</td><td>if the rules were followed exactly</td><td></td></tr></table>
-{notes}{classes_table(found) if found.form.has_classes else ""}{counterexamples(found)}</section>{bands_section(found)}"""
+<table>{fidelity}<tr><th>accuracy</th><td>{explanation.measured_accuracy:.3f} %</td><td>measured</td><td></td></tr>
+<tr><th></th><td>{explanation.predicted_accuracy:.3f} %</td><td>if the rules were followed exactly</td><td></td></tr></table>
+{notes}{classes}{counterexamples(explanation)}</section>{bands_section(explanation)}"""
 
 
-def bands_section(found: Explanation) -> str:
+def bands_section(explanation: Explanation) -> str:
     """Fidelity in each band of size and order: a figure, and the same in figures."""
-    if not found.bands:
+    if not explanation.bands:
         return ""
     marks = {"yes": "✓", "no": "✗", "wait": "…"}
     rows = "".join(f"<tr><td>{marks[band_mark(band)]}</td><td>{escape(band.name)}</td><td>{band_share(band)}</td>"
                    f"<td>{band.accuracy:.1f} %</td><td>{band.fidelity.n:,}</td><td>{band.gcds}</td></tr>"
-                   for band in found.bands)
+                   for band in explanation.bands)
     head = "<tr><th></th><th>pairs with</th><th>fidelity, 95 % interval</th><th>right</th><th>pairs</th><th>k</th></tr>"
     return (f"<section><h2>By size and order</h2><p>Over all k up to {TESTED_GCDS} that fit, each equally often where the "
-            f'pairs were drawn.</p>{bands_figure(found.bands)}<div class="scroll"><table>{head}{rows}</table></div>'
+            f'pairs were drawn.</p>{bands_figure(explanation.bands)}<div class="scroll"><table>{head}{rows}</table></div>'
             "</section>")
 
 
@@ -136,49 +139,50 @@ def rule_item(says: str, rule: Rule) -> str:
             f"exception{'s' if len(rule.exceptions) > 1 else ''}</summary>{details}</details></li>")
 
 
-def known(found: Explanation) -> str:
+def known(explanation: Explanation) -> str:
     """D or E: as a product of sets of prime powers if it is one, else every element."""
-    labels = found.labels
-    sets = known_sets(found)
+    labels = explanation.labels
+    sets = known_sets(explanation)
     if not labels:
         shown = "empty"
     elif sets is None:
-        shown = f"{{{members(found, labels)}}}"
+        shown = f"{{{members(explanation, labels)}}}"
     else:
-        shown = " × ".join(f'<span class="set{" grokked" if found.base % p else ""}">{{{members(found, powers)}}}</span>'
+        kinds = {p: "set grokked" if explanation.base % p else "set" for p, _ in sets}
+        shown = " × ".join(f'<span class="{kinds[p]}">{{{members(explanation, powers)}}}</span>'
                            for p, powers in sets) or "{1}"
-        shown += known_limit(found)
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if found.grokked and sets else ""
-    return f"<b>{found.form.set_name}</b> = {shown}{note}"
+        shown += known_limit(explanation)
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if explanation.grokked and sets else ""
+    return f"<b>{explanation.form.set_name}</b> = {shown}{note}"
 
 
-def grid(found: Explanation) -> str:
+def grid(explanation: Explanation) -> str:
     cells = []
-    for cell in explanation_cells(found):
+    for cell in explanation_cells(explanation):
         if cell.kind == "untested":
             cells.append(f'<span class="untested" title="k = {cell.k}: not tested">{cell.text}</span>')
             continue
-        values = list(found.shares[cell.k].items())[:4]
+        values = list(explanation.shares[cell.k].items())[:4]
         others = ", ".join(f"{'?' if readable(v) is None else v} {100 * s:.1f} %" for v, s in values)
         cells.append(f'<span class="{cell.kind}" title="k = {cell.k}: {others}"><small>{cell.k}</small>{cell.text}</span>')
     return f'<div class="grid" role="img" aria-label="f(k) for every k tested">{"".join(cells)}</div>'
 
 
-def classes_table(found: Explanation) -> str:
+def classes_table(explanation: Explanation) -> str:
     rows = "".join(
         f"<tr><td>{c.label}</td><td>{readable(c.prediction)}</td><td>{c.shares[c.prediction]:.2f}</td><td>{c.values}</td>"
-        f"<td>{c.entropy:.2f}</td><td>{numbers(c.members)}</td></tr>" for c in found.classes)
+        f"<td>{c.entropy:.2f}</td><td>{numbers(c.members)}</td></tr>" for c in explanation.classes)
     return ("<h3>Classes</h3><div class=\"scroll\"><table><tr><th>class</th><th>predicted</th><th>share</th><th>values</th>"
             f"<th>bits</th><th>members</th></tr>{rows}</table></div>")
 
 
-def counterexamples(found: Explanation) -> str:
-    if not found.counterexamples:
+def counterexamples(explanation: Explanation) -> str:
+    if not explanation.counterexamples:
         return "<p>No pair tried speaks against the rules.</p>"
     rows = "".join(f"<tr><td>{e.a:,}</td><td>{e.b:,}</td><td>{e.gcd}</td><td>{shown_value(e.prediction)}</td>"
-                   f"<td>{'nothing' if e.rule is None else e.rule}</td></tr>" for e in found.counterexamples)
+                   f"<td>{'nothing' if e.rule is None else e.rule}</td></tr>" for e in explanation.counterexamples)
     head = "<tr><th>a</th><th>b</th><th>GCD</th><th>predicted</th><th>the rules say</th></tr>"
-    return (f"<details><summary>{len(found.counterexamples)} pairs against the rules</summary>"
+    return (f"<details><summary>{len(explanation.counterexamples)} pairs against the rules</summary>"
             f'<div class="scroll"><table>{head}{rows}</table></div></details>')
 
 
@@ -195,16 +199,16 @@ def framed(body: str) -> str:
     return f'<div class="gcdformer"><style>{piece_style()}</style>{body}</div>'
 
 
-def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], found: Explanation | None) -> str:
+def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], explanation: Explanation | None) -> str:
     """A run as it is now: what was trained, how far it has come, its curves and, if it was explained, its grid of f(k)."""
     if not lines:
         return framed(header(name, describe_config(config), None, []) + "<p>No epoch has been evaluated yet.</p>")
     last = lines[-1]
-    facts = [] if found else [("accuracy", f"{last['accuracy']:.2f} %")]
+    facts = [] if explanation else [("accuracy", f"{last['accuracy']:.2f} %")]
     facts += [("epochs", f"{last['epoch']}"), ("examples", f"{last['examples']:,}"),
               ("minutes", f"{last['seconds'] / 60:.1f}")]
-    sieve = f'<p class="known">{known(found)}</p>{grid(found)}' if found else ""
-    return framed(header(name, describe_config(config), found, facts) + curves(lines) + sieve)
+    sieve = f'<p class="known">{known(explanation)}</p>{grid(explanation)}' if explanation else ""
+    return framed(header(name, describe_config(config), explanation, facts) + curves(lines) + sieve)
 
 
 def shown(prediction: int) -> str:
@@ -236,7 +240,10 @@ def table_row(k: int, counts: dict[int, int]) -> str:
 
 
 def curves(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch."""
+    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch.
+
+    Not one of `figures.py`: an SVG of matplotlib brings rules of style that would reach beyond a notebook's cell.
+    """
     if len(lines) < 2:
         return ""
     drawn = [("accuracy, %", "curve", "accuracy")]

@@ -24,25 +24,25 @@ RECURRENT = ("In a recurrent model the final state is all that the decoder knows
              "question, so its share is no finding; the size of the subspace is.")
 
 
-def sentences(found: Mechanism) -> list[str]:
+def sentences(mechanism: Mechanism) -> list[str]:
     """What was found, every sentence from the figures."""
-    said = [*reading_words(found), *carrying_words(found)]
-    said += [f"{prime.p} is not found: {prime.why}." for prime in found.primes if prime.verdict == NOT_FOUND]
-    said += [f"{p} was not tested: {why}." for p, why in found.skipped.items()]
-    said += [*head_words(found), *subspace_words(found), *clock_words(found)]
-    return said + [RECURRENT] * (found.family == "recurrent") + control_words(found)
+    said = [*reading_words(mechanism), *carrying_words(mechanism)]
+    said += [f"{prime.p} is not found: {prime.why}." for prime in mechanism.primes if prime.verdict == NOT_FOUND]
+    said += [f"{p} was not tested: {why}." for p, why in mechanism.skipped.items()]
+    said += [*head_words(mechanism), *subspace_words(mechanism), *clock_words(mechanism)]
+    return said + [RECURRENT] * (mechanism.family == "recurrent") + control_words(mechanism)
 
 
-def reading_words(found: Mechanism) -> list[str]:
+def reading_words(mechanism: Mechanism) -> list[str]:
     """What the answer depends on: the digits whose embedding, exchanged, takes a prime away. It is a sum over them if each
     takes it away alone and none adds it."""
     single: dict[str, list[int]] = {}
     sums = []
-    for prime in found.primes:
+    for prime in mechanism.primes:
         takes, adds = prime.interchange["encoder.embedding"], prime.adding["encoder.embedding"]
         own = [i for i, share in enumerate(takes) if (share or 0.0) >= CARRIES]
         if len(own) == 1:
-            single.setdefault(found.positions[own[0]].removesuffix(" of a"), []).append(prime.p)
+            single.setdefault(mechanism.positions[own[0]].removesuffix(" of a"), []).append(prime.p)
         elif own and max(adds[i] or 0.0 for i in own) < CARRIES:
             sums.append(f"{prime.p} is a sum over the digits: to exchange one of them takes it away in "
                         f"{span([takes[i] or 0.0 for i in own])} of the pairs and adds it in "
@@ -51,15 +51,15 @@ def reading_words(found: Mechanism) -> list[str]:
     return read + sums
 
 
-def carrying_words(found: Mechanism) -> list[str]:
+def carrying_words(mechanism: Mechanism) -> list[str]:
     """The positions that carry a prime at the end of the encoder."""
     places: dict[tuple[int, ...], list[int]] = {}
-    for prime in found.primes:
+    for prime in mechanism.primes:
         if prime.verdict != NOT_FOUND:
             places.setdefault(tuple(sorted(prime.whole.positions)), []).append(prime.p)
-    if not places or found.family == "recurrent":
+    if not places or mechanism.family == "recurrent":
         return []
-    parts = [f"{joined(primes)} at {joined([f'the {found.positions[i]}' for i in positions])}"
+    parts = [f"{joined(primes)} at {joined([f'the {mechanism.positions[i]}' for i in positions])}"
              for positions, primes in places.items()]
     return [f"After the encoder, the divisors of a are carried so: {'; '.join(parts)}."]
 
@@ -69,10 +69,10 @@ def span(shares: Sequence[float]) -> str:
     return percent(low) if round(100 * low) == round(100 * high) else f"{100 * low:.0f} to {percent(high)}"
 
 
-def head_words(found: Mechanism) -> list[str]:
+def head_words(mechanism: Mechanism) -> list[str]:
     """Which heads carry a prime by themselves."""
     carried: dict[str, list[str]] = {}
-    for prime in found.primes:
+    for prime in mechanism.primes:
         for site, heads in prime.heads.items():
             for number, shares in enumerate(heads):
                 best = max((share for share in shares if share is not None), default=0.0)
@@ -82,38 +82,39 @@ def head_words(found: Mechanism) -> list[str]:
     return [f"{place} by itself moves the answer for {joined(primes)}." for place, primes in carried.items()]
 
 
-def subspace_words(found: Mechanism) -> list[str]:
-    if not found.primes:
+def subspace_words(mechanism: Mechanism) -> list[str]:
+    if not mechanism.primes:
         return []
     by_rank: dict[int, list[int]] = {}
-    for prime in found.primes:
+    for prime in mechanism.primes:
         by_rank.setdefault(prime.rank, []).append(prime.p)
     parts = [f"{joined(primes)} in {rank} dimension{'s' * (rank > 1)}" for rank, primes in sorted(by_rank.items())]
-    return [f"Of {found.primes[0].subspace.dimension} dimensions, nine tenths of the swap are done by {joined(parts)}."]
+    return [f"Of {mechanism.primes[0].subspace.dimension} dimensions, nine tenths of the swap are done by {joined(parts)}."]
 
 
-def clock_words(found: Mechanism) -> list[str]:
+def clock_words(mechanism: Mechanism) -> list[str]:
     """Whether a subspace only says multiple or not, or tells all residues apart. 2 has only two of them."""
     flags: list[str] = []
     clocks: list[str] = []
-    for prime in found.primes:
+    for prime in mechanism.primes:
         if prime.p > 2 and prime.verdict != NOT_FOUND:
             known = clocks if prime.clock.flag < FLAG * prime.clock.share else flags
             known.append(f"{prime.p} ({percent(prime.clock.flag)} of {percent(prime.clock.share)})")
-    said = [f"Multiple or not, a flag, explains most of what residues do within the subspace of {joined(flags)}."]
-    told = [f"All residues are told apart, as on a clock, within the subspace of {joined(clocks)}."]
-    return said * bool(flags) + told * bool(clocks)
+    flag = [f"Multiple or not, a flag, explains most of what residues do within the subspace of {joined(flags)}."]
+    clock = [f"All residues are told apart, as on a clock, within the subspace of {joined(clocks)}."]
+    return flag * bool(flags) + clock * bool(clocks)
 
 
-def control_words(found: Mechanism) -> list[str]:
-    if found.alarms or not found.primes:
-        return [f"Alarm: {alarm}." for alarm in found.alarms]
-    parts = [f"fresh weights move {percent(max(prime.control for prime in found.primes))} of the answers at most",
-             f"neutral swaps leave at least {percent(min(prime.unchanged for prime in found.primes))} as they are"]
-    if found.unlearned:
-        worst = max(one.share for one in found.unlearned)
-        parts.append(f"{joined([one.p for one in found.unlearned])}, not learned, are followed in {percent(worst)} at most")
-    permuted = max(prime.subspace.permuted for prime in found.primes)
+def control_words(mechanism: Mechanism) -> list[str]:
+    if mechanism.alarms or not mechanism.primes:
+        return [f"Alarm: {alarm}." for alarm in mechanism.alarms]
+    parts = [f"fresh weights move {percent(max(prime.control for prime in mechanism.primes))} of the answers at most",
+             f"neutral swaps leave at least {percent(min(prime.unchanged for prime in mechanism.primes))} as they are"]
+    if mechanism.unlearned:
+        worst = max(prime.share for prime in mechanism.unlearned)
+        parts.append(f"{joined([prime.p for prime in mechanism.unlearned])}, not learned, are followed in {percent(worst)} "
+                     "at most")
+    permuted = max(prime.subspace.permuted for prime in mechanism.primes)
     parts.append(f"subspaces fitted to permuted answers give {percent(permuted)} of them at most")
     return ["Controls: " + "; ".join(parts) + "."]
 
@@ -137,46 +138,47 @@ def interval(best: Best) -> str:
     return f"{100 * best.low:.0f}–{100 * best.high:.0f}"
 
 
-def show_mechanism(console: Console, found: Mechanism, what: str) -> None:
+def show_mechanism(console: Console, mechanism: Mechanism, what: str) -> None:
     """The page in the terminal."""
-    console.print(Text.assemble((what, "bold"), f"  base {found.base}  ", (found.verdict, VERDICT_STYLES[found.verdict])))
-    for text in sentences(found):
+    verdict = (mechanism.verdict, VERDICT_STYLES[mechanism.verdict])
+    console.print(Text.assemble((what, "bold"), f"  base {mechanism.base}  ", verdict))
+    for text in sentences(mechanism):
         console.print(Text(text, style="bold red" if text.startswith("Alarm") else ""))
-    if not found.primes:
+    if not mechanism.primes:
         return
-    console.print(Text(f"\nvalue exchanged at {last_site(found)}: answers that move as the rules say, %", style="bold"))
-    console.print(place_table(found))
+    console.print(Text(f"\nvalue exchanged at {last_site(mechanism)}: answers that move as the rules say, %", style="bold"))
+    console.print(place_table(mechanism))
     console.print(Text("\nthe best place of each prime, % (* does not divide the base)", style="bold"))
-    console.print(prime_table(found.primes))
-    if found.through_training:
+    console.print(prime_table(mechanism.primes))
+    if mechanism.through_training:
         console.print(Text("\nthrough training: p added by all digits of a, % (variance that residues explain, %); "
                            "dim: p not in D yet", style="bold"))
-        console.print(training_table(found))
+        console.print(training_table(mechanism))
 
 
-def place_table(found: Mechanism) -> Table:
+def place_table(mechanism: Mechanism) -> Table:
     """Positions by primes at the end of the encoder, as shaded cells."""
-    site = last_site(found)
+    site = last_site(mechanism)
     table = Table(box=None, padding=(0, 1), header_style="dim")
     table.add_column("", no_wrap=True)
-    for prime in found.primes:
+    for prime in mechanism.primes:
         table.add_column(label(prime), justify="right", min_width=3)
-    wholes = [whole_at(prime, site) for prime in found.primes]
+    wholes = [whole_at(prime, site) for prime in mechanism.primes]
     for title, matrices, together in (
-            ("p taken away from a", [prime.interchange for prime in found.primes], [whole.share for whole in wholes]),
-            ("p added to a", [prime.adding for prime in found.primes], [whole.adding for whole in wholes])):
+            ("p taken away from a", [prime.interchange for prime in mechanism.primes], [whole.share for whole in wholes]),
+            ("p added to a", [prime.adding for prime in mechanism.primes], [whole.adding for whole in wholes])):
         table.add_row(Text(title, style="italic"))
-        for position, name in enumerate(found.positions):
-            row = [matrix.get(site, [None] * len(found.positions))[position] for matrix in matrices]
+        for position, name in enumerate(mechanism.positions):
+            row = [matrix.get(site, [None] * len(mechanism.positions))[position] for matrix in matrices]
             if any(share is not None for share in row):
                 table.add_row("  " + name, *map(cell, row))
         table.add_row("  all digits of a", *map(cell, together))
     return table
 
 
-def last_site(found: Mechanism) -> str:
+def last_site(mechanism: Mechanism) -> str:
     """The end of the encoder as far as it has values by position."""
-    sites = [site for site in found.sites if site.startswith("encoder.") and not site.startswith("encoder.final")]
+    sites = [site for site in mechanism.sites if site.startswith("encoder.") and not site.startswith("encoder.final")]
     return sites[-1]
 
 
@@ -218,38 +220,39 @@ def short(best: Best) -> str:
     return best.name.removesuffix(" of a")
 
 
-def training_table(found: Mechanism) -> Table:
+def training_table(mechanism: Mechanism) -> Table:
     """When the place of each prime appeared, beside when the prime entered D."""
     table = Table(box=None, padding=(0, 1), header_style="dim")
     table.add_column("epoch", justify="right")
-    for p in found.through_training:
+    for p in mechanism.through_training:
         table.add_column(str(p), justify="right")
-    for row in zip(*found.through_training.values(), strict=True):
+    for row in zip(*mechanism.through_training.values(), strict=True):
         cells = [Text(f"{100 * moment.adding:.0f} ({100 * moment.residues:.0f})", style="bold" if moment.learned else "dim")
                  for moment in row]
         table.add_row(str(row[0].epoch), *cells)
     entered = [next((moment.epoch for moment in moments if moment.learned), None)
-               for moments in found.through_training.values()]
+               for moments in mechanism.through_training.values()]
     table.add_row("in D at", *("–" if epoch is None else str(epoch) for epoch in entered), style="bold")
     return table
 
 
-def mechanism_section(found: Mechanism) -> str:
+def mechanism_section(mechanism: Mechanism) -> str:
     """A section of the report."""
     from gcdformer.display import mechanism_figures as pictures
     from gcdformer.display.figures import to_svg
     said = "".join(f'<li class="{"no" if text.startswith("Alarm") else "yes"}">{escape(text)}</li>'
-                   for text in sentences(found))
+                   for text in sentences(mechanism))
     heads = ("p", "best position", "site", "takes p away", "adds p", "several add p", "neutral: stays", "fresh weights",
              "rank", "verdict")
     drawn = "".join(f'<figure>{to_svg(figure, title)}</figure><p class="legend">{escape(caption)}</p>'
-                    for title, figure, caption in pictures.all_figures(found)) if found.primes else ""
+                    for title, figure, caption in pictures.all_figures(mechanism)) if mechanism.primes else ""
     return f"""<section><h2>Where it is carried</h2><p>Run (a, b), but at one place put in the value from (a', b), where a'
-differs from a in divisibility by p and in nothing else that the rules look at. Verdict: <b>{escape(found.verdict)}</b>.</p>
+differs from a in divisibility by p and in nothing else that the rules look at. Verdict:
+<b>{escape(mechanism.verdict)}</b>.</p>
 <ul class="rules">{said}</ul>
 <div class="scroll"><table><tr>{"".join(f"<th>{title}</th>" for title in heads)}</tr>
-{"".join(map(prime_row, found.primes))}</table></div>
-{drawn}<p class="legend">* does not divide the base {found.base}</p></section>"""
+{"".join(map(prime_row, mechanism.primes))}</table></div>
+{drawn}<p class="legend">* does not divide the base {mechanism.base}</p></section>"""
 
 
 def prime_row(prime: Prime) -> str:
@@ -259,6 +262,6 @@ def prime_row(prime: Prime) -> str:
     return "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in cells) + "</tr>"
 
 
-def notebook_html(found: Mechanism) -> str:
+def notebook_html(mechanism: Mechanism) -> str:
     """What a notebook shows."""
-    return framed(mechanism_section(found))
+    return framed(mechanism_section(mechanism))

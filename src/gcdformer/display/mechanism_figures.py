@@ -22,63 +22,63 @@ MOVES = 0.05
 """Positions where less than this share of the answers moves are not drawn."""
 
 
-def all_figures(found: Mechanism) -> Iterator[tuple[str, Figure, str]]:
+def all_figures(mechanism: Mechanism) -> Iterator[tuple[str, Figure, str]]:
     """Title, figure and caption of each."""
-    yield ("places by primes", places(found),
+    yield ("places by primes", places(mechanism),
            "Rows: encoder sites, and the input positions where something moves. Left: p taken away from a; right: p added. "
            "Strength: the share of answers that become what the rules say for the swapped pair.")
-    if found.primes:
-        yield ("digits in the subspace of each prime", clocks(found),
+    if mechanism.primes:
+        yield ("digits in the subspace of each prime", clocks(mechanism),
                "Every dot is a digit 0..B-1 at the best position, within the subspace of p, coloured by its residue mod p.")
-    if len(found.primes) > 1:
-        yield ("overlap of the subspaces", overlaps(found),
+    if len(mechanism.primes) > 1:
+        yield ("overlap of the subspaces", overlaps(mechanism),
                "1: the smaller subspace lies within the other; 0: orthogonal; blank: at different sites.")
-    if any(len(moments) > 1 for moments in found.through_training.values()):
-        yield ("each prime through training", history(found),
+    if any(len(moments) > 1 for moments in mechanism.through_training.values()):
+        yield ("each prime through training", history(mechanism),
                "Green: how often all digits of a, exchanged at the site of the prime, add it. Blue: how much of the "
                "variance at its final place the residues of the digits explain. Dotted: the prime enters D.")
 
 
-def places(found: Mechanism) -> Figure:
+def places(mechanism: Mechanism) -> Figure:
     """A row for each encoder site and each position where something moves (and the last digit of a), a column for each
     prime; two panels for the two directions."""
-    sites = [site for site in found.sites if site in found.primes[0].interchange]
-    rows = [(site, position) for site in sites for position, name in enumerate(found.positions)
-            if moves(found, site, position) or (name == "last digit of a" and "final" not in site)]
+    sites = [site for site in mechanism.sites if site in mechanism.primes[0].interchange]
+    rows = [(site, position) for site in sites for position, name in enumerate(mechanism.positions)
+            if moves(mechanism, site, position) or (name == "last digit of a" and "final" not in site)]
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(8.6, 0.9 + 0.2 * len(rows)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
-        for axis, title, matrices in ((left, "p taken away", [prime.interchange for prime in found.primes]),
-                                      (right, "p added", [prime.adding for prime in found.primes])):
-            values = np.array([[matrix.get(site, [None] * len(found.positions))[position] for matrix in matrices]
+        for axis, title, matrices in ((left, "p taken away", [prime.interchange for prime in mechanism.primes]),
+                                      (right, "p added", [prime.adding for prime in mechanism.primes])):
+            values = np.array([[matrix.get(site, [None] * len(mechanism.positions))[position] for matrix in matrices]
                                for site, position in rows], dtype=float)
             axis.imshow(np.nan_to_num(values), aspect="auto", cmap=SHADES, vmin=0, vmax=1, interpolation="nearest")
             axis.set_title(title, fontsize=9)
-            axis.set_xticks(range(len(found.primes)), [label(prime) for prime in found.primes], fontsize=7)
+            axis.set_xticks(range(len(mechanism.primes)), [label(prime) for prime in mechanism.primes], fontsize=7)
             for index in range(1, len(rows)):
                 if rows[index][0] != rows[index - 1][0]:
                     axis.axhline(index - 0.5, color=SOFT, linewidth=0.5, alpha=0.5)
         for site in sites:
             own = [index for index, (name, _) in enumerate(rows) if name == site]
             right.text(1.02, (own[0] + own[-1]) / 2, site, transform=right.get_yaxis_transform(), fontsize=6, va="center")
-        left.set_yticks(range(len(rows)), ["final state" if "final" in site else found.positions[position]
+        left.set_yticks(range(len(rows)), ["final state" if "final" in site else mechanism.positions[position]
                                            for site, position in rows], fontsize=5.5)
         return figure
 
 
-def moves(found: Mechanism, site: str, position: int) -> bool:
-    return any((prime.interchange[site][position] or 0.0) >= MOVES for prime in found.primes)
+def moves(mechanism: Mechanism, site: str, position: int) -> bool:
+    return any((prime.interchange[site][position] or 0.0) >= MOVES for prime in mechanism.primes)
 
 
-def clocks(found: Mechanism) -> Figure:
+def clocks(mechanism: Mechanism) -> Figure:
     """The digits in the plane of each prime, coloured by residue."""
-    down = ceil(len(found.primes) / ACROSS)
+    down = ceil(len(mechanism.primes) / ACROSS)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(8.6, 2.4 * down), layout="constrained")
         axes = figure.subplots(down, ACROSS, squeeze=False).ravel()
-        for axis in axes[len(found.primes):]:
+        for axis in axes[len(mechanism.primes):]:
             axis.axis("off")
-        for axis, prime in zip(axes, found.primes, strict=False):
+        for axis, prime in zip(axes, mechanism.primes, strict=False):
             draw_clock(axis, prime)
         return figure
 
@@ -96,15 +96,15 @@ def draw_clock(axis: Axes, prime: Prime) -> None:
     axis.set_ylim(-1.1, 1.1)
 
 
-def history(found: Mechanism) -> Figure:
+def history(mechanism: Mechanism) -> Figure:
     """For each prime, over the epochs whose weights were kept: answers moved, and variance explained at its place."""
-    down = ceil(len(found.through_training) / ACROSS)
+    down = ceil(len(mechanism.through_training) / ACROSS)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.6, 1.9 * down), layout="constrained")
         axes = figure.subplots(down, ACROSS, squeeze=False, sharey=True).ravel()
-        for axis in axes[len(found.through_training):]:
+        for axis in axes[len(mechanism.through_training):]:
             axis.axis("off")
-        for axis, (p, moments) in zip(axes, found.through_training.items(), strict=False):
+        for axis, (p, moments) in zip(axes, mechanism.through_training.items(), strict=False):
             epochs = [moment.epoch for moment in moments]
             axis.plot(epochs, [moment.adding for moment in moments], color=SERIES[2])
             axis.plot(epochs, [moment.residues for moment in moments], color=SERIES[0])
@@ -117,20 +117,20 @@ def history(found: Mechanism) -> Figure:
         return figure
 
 
-def overlaps(found: Mechanism) -> Figure:
+def overlaps(mechanism: Mechanism) -> Figure:
     """Every two primes: how much their subspaces overlap."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
-        size = len(found.primes)
+        size = len(mechanism.primes)
         figure = Figure(figsize=(1.2 + 0.4 * size, 1.0 + 0.4 * size), layout="constrained")
         axis = figure.subplots()
-        values = np.array(found.overlap, dtype=float)
+        values = np.array(mechanism.overlap, dtype=float)
         axis.imshow(np.nan_to_num(values), cmap=SHADES, vmin=0, vmax=1)
         for i in range(size):
             for j in range(size):
                 if not np.isnan(values[i, j]):
                     axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=6,
                               color=colour("on-deep") if values[i, j] > 0.6 else INK)
-        names = [label(prime) for prime in found.primes]
+        names = [label(prime) for prime in mechanism.primes]
         axis.set_xticks(range(size), names)
         axis.set_yticks(range(size), names)
         return figure

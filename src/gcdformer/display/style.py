@@ -35,7 +35,7 @@ def with_names(svg: str) -> str:
 
 
 def with_values(svg: str, *, dark: bool) -> str:
-    """A drawing that takes its colours from the page as one that stands by itself."""
+    """A drawing that takes its colours from the page as one that needs no page."""
     return re.sub(r"var\(--([\w-]+), #\w+\)", lambda found: colour(found[1], dark=dark), svg)
 
 

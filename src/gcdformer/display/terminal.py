@@ -27,12 +27,13 @@ from gcdformer.display.words import (
 )
 from gcdformer.evaluation import Scores
 from gcdformer.evaluation.scores import Calibration
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.metamorphic import Check
 from gcdformer.explanation.priors import UnderPrior
-from gcdformer.explanation.rules import Rule, readable
+from gcdformer.explanation.rules import Rule
 from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
 
@@ -43,84 +44,85 @@ CELL_STYLES = {"correct": "bold green", "learning": "yellow", "broken": "bold re
                "rule": "dim", "untested": "dim"}
 
 
-def show_explanation(console: Console, found: Explanation, what: str, notes: Sequence[str] = ()) -> None:
+def show_explanation(console: Console, explanation: Explanation, what: str, notes: Sequence[str] = ()) -> None:
     """The certificate; notes stand below its head."""
-    show_head(console, found, what)
+    show_head(console, explanation, what)
     for note in notes:
         console.print(Text.assemble(("note   ", "dim"), note))
-    if found.exhaustive:
-        console.print(enumeration_text(found), style="green" if found.is_proof else "yellow")
-    console.print(Text.assemble(("why    ", "dim"), found.why))
+    if explanation.exhaustive:
+        console.print(enumeration_text(explanation), style="green" if explanation.is_proof else "yellow")
+    console.print(Text.assemble(("why    ", "dim"), explanation.why))
     console.print()
-    console.print(grid(explanation_cells(found), console.width))
+    console.print(grid(explanation_cells(explanation), console.width))
     console.print()
-    show_rules(console, found)
-    if found.untested:
-        untested = f"fewer than {LEAST_PAIRS} pairs, not judged: {numbers(found.untested)}"
+    show_rules(console, explanation)
+    if explanation.untested:
+        untested = f"fewer than {LEAST_PAIRS} pairs, not judged: {numbers(explanation.untested)}"
         console.print(Text.assemble(("  ? ", "yellow"), untested))
     console.print()
-    show_fidelity(console, found)
-    if found.power is not None:
-        console.print(Text.assemble(("could have missed    ", "dim"), found.power.text))
-    if not found.certified and (found.form is NONE or found.mistakes.mostly_right):
-        console.print(Text.assemble(("right and wrong      ", "dim"), found.mistakes.text))
-    if found.bands:
-        show_bands(console, found)
-    if found.form.has_classes:
-        show_classes(console, found)
-    if found.counterexamples:
-        shown = listed((example.text for example in found.counterexamples), 5, "; ", " by --json")
+    show_fidelity(console, explanation)
+    if explanation.power is not None:
+        console.print(Text.assemble(("could have missed    ", "dim"), explanation.power.text))
+    if not explanation.certified and (explanation.form is NONE or explanation.mistakes.mostly_right):
+        console.print(Text.assemble(("right and wrong      ", "dim"), explanation.mistakes.text))
+    if explanation.bands:
+        show_bands(console, explanation)
+    if explanation.form.has_classes:
+        show_classes(console, explanation)
+    if explanation.counterexamples:
+        shown = listed((example.text for example in explanation.counterexamples), 5, "; ", " by --json")
         console.print(Text.assemble(("against the rules    ", "dim"), shown))
 
 
-def show_short(console: Console, found: Explanation, what: str) -> None:
-    """The short form: what it knows, whether the rules hold, how much they tell."""
-    show_head(console, found, what)
-    show_rules(console, found)
-    show_fidelity(console, found)
+def show_short(console: Console, explanation: Explanation, what: str) -> None:
+    """The short form: what it knows, whether the rules hold, how many answers they predict."""
+    show_head(console, explanation, what)
+    show_rules(console, explanation)
+    show_fidelity(console, explanation)
 
 
-def show_head(console: Console, found: Explanation, what: str) -> None:
-    verdict = Text("certified", style="bold green") if found.certified else Text(found.verdict, style="bold red")
-    console.print(Text.assemble((what, "bold"), f"  base {found.base} = {factored(found.base)}  ", verdict))
-    if found.certified:
-        console.print(Text.assemble(("for    ", "dim"), f"{found.domain}{limits_text(found.bands)}"))
-    console.print(Text.assemble(("form   ", "dim"), f"{found.form}: {found.form.title}"))
-    console.print(known_text(found))
+def show_head(console: Console, explanation: Explanation, what: str) -> None:
+    verdict = Text("certified", style="bold green") if explanation.certified else Text(explanation.verdict, style="bold red")
+    console.print(Text.assemble((what, "bold"), f"  base {explanation.base} = {factored(explanation.base)}  ", verdict))
+    if explanation.certified:
+        console.print(Text.assemble(("for    ", "dim"), f"{explanation.domain}{limits_text(explanation.bands)}"))
+    console.print(Text.assemble(("form   ", "dim"), f"{explanation.form}: {explanation.form.title}"))
+    console.print(known_text(explanation))
 
 
-def show_rules(console: Console, found: Explanation) -> None:
-    for says, rule in rule_words(found):
+def show_rules(console: Console, explanation: Explanation) -> None:
+    for says, rule in rule_words(explanation):
         show_rule(console, says, rule)
-    if found.being_learned:
-        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(found.being_learned)}"))
-    if found.undecided:
-        console.print(Text.assemble(("  ? ", "yellow"), undecided_text(found)))
+    if explanation.being_learned:
+        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(explanation.being_learned)}"))
+    if explanation.undecided:
+        console.print(Text.assemble(("  ? ", "yellow"), undecided_text(explanation)))
 
 
-def show_fidelity(console: Console, found: Explanation) -> None:
-    for name, share in found.fidelity.items():
+def show_fidelity(console: Console, explanation: Explanation) -> None:
+    for name, share in explanation.fidelity.items():
         low, high = share.interval
-        exact = " (all pairs)" if found.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
+        exact = " (all pairs)" if explanation.exhaustive else f" [{100 * low:.2f}, {100 * high:.2f}]"
         console.print(Text.assemble((f"fidelity, {name:<11}", "dim"),
                                     f"{100 * share.value:.2f} %{exact} of {share.n:,} pairs with k ≤ {TESTED_GCDS}"))
-    if any(found.unreadable.values()):
-        console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(found)))
-    console.print(Text.assemble(("accuracy             ", "dim"), f"{found.measured_accuracy:.2f} % measured, "
-                                f"{found.predicted_accuracy:.2f} % if the rules were followed exactly"))
+    if any(explanation.unreadable.values()):
+        console.print(Text.assemble(("unreadable answers   ", "dim"), unreadable_text(explanation)))
+    console.print(Text.assemble(("accuracy             ", "dim"), f"{explanation.measured_accuracy:.2f} % measured, "
+                                f"{explanation.predicted_accuracy:.2f} % if the rules were followed exactly"))
 
 
-def show_calibration(console: Console, found: Calibration | None) -> None:
+def show_calibration(console: Console, calibration: Calibration | None) -> None:
     """The error in a line, and a line for each bin that has answers; nothing if it was not measured."""
-    if found is None:
+    if calibration is None:
         return
-    console.print(f"expected calibration error {found.ece:.4f} over {found.n:,} pairs")
+    console.print(f"expected calibration error {calibration.ece:.4f} over {calibration.n:,} pairs")
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in ("confidence", "pairs", "mean", "right"):
         table.add_column(title, justify="right")
-    for one in found.bins:
-        if one.n:
-            table.add_row(f"{one.low:.2f} to {one.high:.2f}", f"{one.n:,}", f"{one.confidence:.3f}", f"{one.accuracy:.3f}")
+    for part in calibration.bins:
+        if part.n:
+            table.add_row(f"{part.low:.2f} to {part.high:.2f}", f"{part.n:,}", f"{part.confidence:.3f}",
+                          f"{part.accuracy:.3f}")
     console.print(table)
 
 
@@ -138,20 +140,20 @@ def show_priors(console: Console, under: Sequence[UnderPrior], what: str) -> Non
     console.print(table)
 
 
-def known_text(found: Explanation) -> Text:
+def known_text(explanation: Explanation) -> Text:
     """D (or E): as a product of sets of prime powers if it is one, else every element."""
-    sets = known_sets(found)
-    labels = found.labels
+    sets = known_sets(explanation)
+    labels = explanation.labels
     if not labels:
         shown = "empty"
     elif sets is None:
-        shown = "{" + members(found, labels, 30) + "}"
+        shown = "{" + members(explanation, labels, 30) + "}"
     else:
-        factors = ("{" + members(found, powers) + "}" + ("*" if found.base % p else "") for p, powers in sets)
-        shown = (" × ".join(factors) or "{1}") + known_limit(found)
-    text = Text.assemble((f"{found.form.set_name}      ", "dim"), shown, f"   {known_count(found)}")
-    if found.grokked:
-        text.append(f"   * grokked: {numbers(found.grokked)}", style="cyan")
+        factors = ("{" + members(explanation, powers) + "}" + ("*" if explanation.base % p else "") for p, powers in sets)
+        shown = (" × ".join(factors) or "{1}") + known_limit(explanation)
+    text = Text.assemble((f"{explanation.form.set_name}      ", "dim"), shown, f"   {known_count(explanation)}")
+    if explanation.grokked:
+        text.append(f"   * grokked: {numbers(explanation.grokked)}", style="cyan")
     return text
 
 
@@ -183,17 +185,17 @@ def prediction_grid(scores: Scores, width: int) -> Table:
     return grid(score_cells(scores), width)
 
 
-def show_bands(console: Console, found: Explanation) -> None:
-    """How much the rules tell in each band of size and order, as a bar and in figures."""
+def show_bands(console: Console, explanation: Explanation) -> None:
+    """How many answers the rules predict in each band of size and order, as a bar and in figures."""
     console.print(Text("\nby size and order, over all k that fit", style="bold"))
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
     for title in ("", "pairs with", "", "fidelity", "right", "pairs", "k"):
         table.add_column(title, justify="left" if title in ("", "pairs with") else "right", no_wrap=True)
     figures = [(band.name, band_share(band), f"{band.accuracy:.1f} %", f"{band.fidelity.n:,}", str(band.gcds))
-               for band in found.bands]
+               for band in explanation.bands]
     others = sum(max(map(len, column)) + 1 for column in zip(("", "", "right", "pairs", "k"), *figures, strict=True)) + 2
     length = max(4, min(BAR, console.width - others - 1))
-    for band, (name, *shares) in zip(found.bands, figures, strict=True):
+    for band, (name, *shares) in zip(explanation.bands, figures, strict=True):
         sign, style = SIGNS[band_mark(band)]
         full = int(length * band.fidelity.value)
         bar = Text("█" * full + "·" * (length - full), style=style.split()[-1])
@@ -201,15 +203,15 @@ def show_bands(console: Console, found: Explanation) -> None:
     console.print(table)
 
 
-def show_classes(console: Console, found: Explanation) -> None:
+def show_classes(console: Console, explanation: Explanation) -> None:
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for title in ("class", "predicted", "share", "values", "bits", "members"):
         members = title == "members"
         table.add_column(title, justify="left" if members else "right", no_wrap=True,
                          min_width=None if members else len(title))
-    for one in found.classes:
-        table.add_row(str(one.label), str(readable(one.prediction)), f"{one.shares[one.prediction]:.2f}", str(one.values),
-                      f"{one.entropy:.2f}", numbers(list(one.members), 12))
+    for group in explanation.classes:
+        table.add_row(str(group.label), str(readable(group.prediction)), f"{group.shares[group.prediction]:.2f}",
+                      str(group.values), f"{group.entropy:.2f}", numbers(list(group.members), 12))
     console.print(table)
 
 

@@ -20,17 +20,18 @@ SHOWN = 12
 Mark = Literal["yes", "wait", "no", "none"]
 
 
-def rule_words(found: Explanation) -> list[tuple[str, Rule]]:
-    """Each rule of the explanation with what it says, and how it stands where it neither plainly holds nor is broken."""
-    return [(found.form.sentences[name] + as_far_as_decided(found, name) + status(found, rule), rule)
-            for name, rule in found.rules.items()]
+def rule_words(explanation: Explanation) -> list[tuple[str, Rule]]:
+    """Each rule of the explanation with what it says, and its status where it neither plainly holds nor is broken."""
+    return [(explanation.form.sentences[name] + as_far_as_decided(explanation, name) + status(explanation, rule), rule)
+            for name, rule in explanation.rules.items()]
 
 
-def as_far_as_decided(found: Explanation, name: str) -> str:
+def as_far_as_decided(explanation: Explanation, name: str) -> str:
     """What the rule on products adds if some k may be in D or not."""
-    if name != "products" or found.form.set_name != "D" or not found.undecided:
+    if name != "products" or explanation.form.set_name != "D" or not explanation.undecided:
         return ""
-    return f", as far as decided ({numbers(found.undecided, SHOWN)} {'are' if len(found.undecided) > 1 else 'is'} not)"
+    are = "are" if len(explanation.undecided) > 1 else "is"
+    return f", as far as decided ({numbers(explanation.undecided, SHOWN)} {are} not)"
 
 
 def rule_mark(rule: Rule) -> Mark:
@@ -41,7 +42,7 @@ def rule_mark(rule: Rule) -> Mark:
     return "no" if rule.exceptions else "wait" if rule.excused or rule.undecided else "yes"
 
 
-def status(found: Explanation, rule: Rule) -> str:
+def status(explanation: Explanation, rule: Rule) -> str:
     mark = rule_mark(rule)
     if mark == "none":
         return ": not judged, " + ("every k is being learned" if rule.excused else "no k was tested often enough")
@@ -51,7 +52,7 @@ def status(found: Explanation, rule: Rule) -> str:
     late = [breach.k for breach in rule.excused if breach.k not in early]
     parts = [numbers(late, SHOWN)] if late else []
     if early:
-        missing = sorted({q for k in early for q in components(k) if q not in found.correct})
+        missing = sorted({q for k in early for q in components(k) if q not in explanation.correct})
         parts.append(f"{numbers(early, SHOWN)} {'are' if len(early) > 1 else 'is'} in D before {numbers(missing)}")
     kinds = [f"{len(rule.excused)} being learned ({'; '.join(parts)})"] if rule.excused else []
     if rule.undecided:
@@ -72,61 +73,61 @@ def listed(items: Iterable[str], most: int | None = None, separator: str = ", ",
     return separator.join(shown[:most]) + f" … {len(shown)} in all{elsewhere}"
 
 
-def unreadable_text(found: Explanation) -> str:
+def unreadable_text(explanation: Explanation) -> str:
     """How many answers of each table were no integer."""
-    return ", ".join(f"{count:,} of {found.fidelity[name].n:,} {'' if name == 'pairs' else name + ' '}pairs"
-                     for name, count in found.unreadable.items())
+    return ", ".join(f"{count:,} of {explanation.fidelity[name].n:,} {'' if name == 'pairs' else name + ' '}pairs"
+                     for name, count in explanation.unreadable.items())
 
 
 def shown_value(value: int | None) -> str:
     return "unreadable" if value is None else str(value)
 
 
-def largest_tested(found: Explanation) -> int:
+def largest_tested(explanation: Explanation) -> int:
     """The largest k that can be in D."""
-    return min(TESTED_GCDS, found.maximum or TESTED_GCDS)
+    return min(TESTED_GCDS, explanation.maximum or TESTED_GCDS)
 
 
-def known_sets(found: Explanation) -> list[tuple[int, list[int]]] | None:
+def known_sets(explanation: Explanation) -> list[tuple[int, list[int]]] | None:
     """D (or E) as a product: for each learned prime its powers, from 1 on. None if it is no such product, or was not tested
     for all of it."""
-    labels = set(found.labels)
-    if labels != products(found.prime_powers, largest_tested(found)):
+    labels = set(explanation.labels)
+    if labels != products(explanation.prime_powers, largest_tested(explanation)):
         return None
-    return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in found.prime_powers]
+    return [(p, [1, *(q for q in sorted(labels) if (prime_power(q) or (0, 0))[0] == p)]) for p in explanation.prime_powers]
 
 
-def members(found: Explanation, labels: Iterable[int], most: int | None = None) -> str:
+def members(explanation: Explanation, labels: Iterable[int], most: int | None = None) -> str:
     """Elements of D or E with commas between; undecided ones have a question mark."""
-    undecided = set(found.undecided) if found.form.set_name == "D" else set()
+    undecided = set(explanation.undecided) if explanation.form.set_name == "D" else set()
     return listed((f"{k}?" if k in undecided else str(k) for k in labels), most)
 
 
-def known_limit(found: Explanation) -> str:
+def known_limit(explanation: Explanation) -> str:
     """What is said behind such a product if some of it was not tested, being too large."""
-    largest = largest_tested(found)
-    return f" up to {largest}" if prod(found.prime_powers.values()) > largest else ""
+    largest = largest_tested(explanation)
+    return f" up to {largest}" if prod(explanation.prime_powers.values()) > largest else ""
 
 
-def known_count(found: Explanation) -> str:
+def known_count(explanation: Explanation) -> str:
     """How many GCD are correct, and of how many that is undecided."""
-    undecided = f", {len(found.undecided)} undecided" if found.undecided else ""
-    return f"{len(found.correct)} correct GCD of {len(found.shares)}{undecided}"
+    undecided = f", {len(explanation.undecided)} undecided" if explanation.undecided else ""
+    return f"{len(explanation.correct)} correct GCD of {len(explanation.shares)}{undecided}"
 
 
-def undecided_text(found: Explanation) -> str:
+def undecided_text(explanation: Explanation) -> str:
     """The undecided k, each with the share of its pairs that are right."""
-    shown = listed((f"{k} ({100 * found.shares[k].get(k, 0.0):.1f} %)" for k in found.undecided), SHOWN)
-    return (f"in D or not is undecided, as the 95 % interval contains {100 * found.threshold:.0f} %: "
+    shown = listed((f"{k} ({100 * explanation.shares[k].get(k, 0.0):.1f} %)" for k in explanation.undecided), SHOWN)
+    return (f"in D or not is undecided, as the 95 % interval contains {100 * explanation.threshold:.0f} %: "
             f"{shown}")
 
 
-def enumeration_text(found: Explanation) -> str:
+def enumeration_text(explanation: Explanation) -> str:
     """What trying all pairs has shown."""
-    if found.is_proof:
-        return f"a proof by enumeration: {found.domain} were tried, and none contradicts the rules"
-    share = found.fidelity["stratified"]
-    return (f"{found.domain} were tried: the rules tell exactly {share.agree:,} of {share.n:,} answers, "
+    if explanation.is_proof:
+        return f"a proof by enumeration: {explanation.domain} were tried, and none contradicts the rules"
+    share = explanation.fidelity["stratified"]
+    return (f"{explanation.domain} were tried: the rules predict exactly {share.agree:,} of {share.n:,} answers, "
             f"{exact_percent(share)} %")
 
 

@@ -18,27 +18,27 @@ WANTED = "predict takes two integers, or two lists or arrays of integers of one 
 def integer_array(name: str, operand: Any) -> Integers:
     """An integer (no axis) or a list of them (one axis) as int64."""
     try:
-        found = np.asarray(operand)
+        array = np.asarray(operand)
     except (ValueError, TypeError):  # lists of unequal length
         raise UserError(f"{name}: {WANTED}") from None
-    if found.ndim > 1:
-        raise UserError(f"{name}: {WANTED}, got an array of {found.ndim} axes")
-    if not found.size and found.ndim:
+    if array.ndim > 1:
+        raise UserError(f"{name}: {WANTED}, got an array of {array.ndim} axes")
+    if not array.size and array.ndim:
         return np.empty(0, dtype=np.int64)
-    if found.dtype.kind not in "iuO":
-        raise UserError(f"{name}: {WANTED}, got {example(found)}")
-    values: list[Any] = found.ravel().tolist() if found.dtype.kind != "i" else []
+    if array.dtype.kind not in "iuO":
+        raise UserError(f"{name}: {WANTED}, got {example(array)}")
+    values: list[Any] = array.ravel().tolist() if array.dtype.kind != "i" else []
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise UserError(f"{name}: {WANTED}, got {value!r}")
         if abs(int(value)) >= 2**63:
             raise UserError(f"{name}: integers must fit 64 bits, {value} does not")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
-def example(found: np.ndarray[Any, Any]) -> str:
+def example(array: np.ndarray[Any, Any]) -> str:
     """A value that is no integer, as an example of what was given."""
-    values = found.ravel().tolist()
+    values = array.ravel().tolist()
     bad = next((value for value in values if not (isinstance(value, float) and value.is_integer())), values[0])
     return f"{bad!r}"
 
@@ -47,6 +47,6 @@ def operand_arrays(a: Any, b: Any) -> tuple[Integers, Integers]:
     """Both operands, of one shape: () or (n,)."""
     first, second = integer_array("a", a), integer_array("b", b)
     if first.shape != second.shape:
-        shapes = " and ".join("one integer" if one.ndim == 0 else f"{len(one)} integers" for one in (first, second))
+        shapes = " and ".join("one integer" if array.ndim == 0 else f"{len(array)} integers" for array in (first, second))
         raise UserError(f"a and b: {WANTED}, got {shapes}")
     return first, second

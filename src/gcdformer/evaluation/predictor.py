@@ -165,7 +165,7 @@ class Predictor:
     def confidences(self, questions: Integers, tokens: Integers) -> Confidences:
         """The probability of each generated row (n, longest) under the prior that decided it, among all sequences."""
         inputs, lengths = self.problem.encode_questions(questions)
-        found = np.zeros(len(questions))
+        logs = np.zeros(len(questions))
         read = self.reader()
         was_training = self.model.training
         self.model.eval()
@@ -173,10 +173,10 @@ class Predictor:
             part = slice(start, start + CONFIDENCE_ROWS)
             with torch.inference_mode(), autocast(self.precision, self.device):
                 paths = read(inputs[part, :int(lengths[part].max())], lengths[part])
-                found[part] = self.log_confidences(paths, tokens[part])
+                logs[part] = self.log_confidences(paths, tokens[part])
             self.on_batch(min(start + CONFIDENCE_ROWS, len(questions)))
         self.model.train(was_training)
-        return np.minimum(np.exp(found), 1.0)
+        return np.minimum(np.exp(logs), 1.0)
 
     def reader(self) -> Callable[[Integers, Integers], Paths]:
         """A function of a batch of inputs and their lengths: the model after reading them."""

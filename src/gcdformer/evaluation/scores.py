@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.evaluation.table import PredictionTable, readable
 from gcdformer.numbers.encoding import Mask
 
 Confidences = npt.NDArray[np.float64]
@@ -77,7 +77,7 @@ def score_gcd(table: PredictionTable, k: int) -> GcdScore:
     counts = table.counts_of(k)
     total = sum(counts.values())
     value, count = next(iter(counts.items()))
-    return GcdScore(k, None if value == UNREADABLE else value, count / total, 100.0 * counts.get(k, 0) / total, total)
+    return GcdScore(k, readable(value), count / total, 100.0 * counts.get(k, 0) / total, total)
 
 
 def score(natural: PredictionTable, stratified: PredictionTable, threshold: float) -> Scores:

@@ -24,6 +24,11 @@ SMALL, MOST_PACKED = 50_000_000, 50
 """Bytes a file may always unpack to, and how many times its size beyond that: ours reach 5."""
 
 
+def readable(value: int) -> int | None:
+    """A prediction for people and JSON: None if it is no integer."""
+    return None if value == UNREADABLE else value
+
+
 @dataclass(frozen=True)
 class PredictionTable:
     """One row for each (k, prediction) that occurs, sorted; example pairs refer to rows."""
@@ -105,7 +110,7 @@ class PredictionTable:
         chosen = np.flatnonzero(np.isin(self.example_row, row))
         return [(int(self.example_a[i]), int(self.example_b[i])) for i in chosen]
 
-    def arrays(self, prefix: str) -> dict[str, Any]:
+    def arrays(self, prefix: str) -> dict[str, Integers]:
         """The arrays under names that start with `prefix`."""
         return {f"{prefix}.{name}": getattr(self, name) for name in self.__dataclass_fields__}
 

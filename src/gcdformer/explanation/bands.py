@@ -186,7 +186,7 @@ class Band:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the rules tell 98 % of the answers; None if that is undecided."""
+        """Whether the rules predict 98 % of the answers; None if that is undecided."""
         return self.fidelity.at_least(CERTIFIED_FIDELITY)
 
     def to_json(self) -> dict[str, Any]:

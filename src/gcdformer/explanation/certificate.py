@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.forms import NONE, Evidence, Form, choose_form
 from gcdformer.explanation.mistakes import Counterexample, Mistakes, find_counterexamples, find_mistakes
-from gcdformer.explanation.rules import Rule, RuleModel, readable
+from gcdformer.explanation.rules import Rule, RuleModel
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, Power, power_of, wilson
 from gcdformer.explanation.transition import Earlier, Shares, mode, no_earlier
 from gcdformer.numbers.theory import count_pairs, exact_accuracy
@@ -31,7 +31,7 @@ DRAWS_FOR_ALL = 7
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a model does, as far as its tables tell."""
+    """What a model does, as far as its tables show."""
 
     base: int
     maximum: int | None
@@ -231,7 +231,7 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
 
 def shares_of(table: PredictionTable, least_pairs: int = 1,
               maximum: int | None = None) -> tuple[Shares, dict[int, int], list[int]]:
-    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to tell.
+    """For each k in 1..100 its distribution of predictions and how many pairs it had; and the k with too few to judge.
 
     Pairs of 1..M were drawn with replacement, so no k has more than there are; and it has all of them only if so many were
     drawn that hardly one is missing.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any
 
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import readable
 
 SAME_CLASS = 0.25
 """Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs per k."""
@@ -29,8 +29,7 @@ class Class:
 
     @property
     def values(self) -> int:
-        """Between how many values the model hesitates: those with a share of at least 5 %."""
-        return sum(share >= 0.05 for share in self.shares.values())
+        return hesitation(self.shares)
 
     @property
     def entropy(self) -> float:
@@ -39,8 +38,13 @@ class Class:
 
     def to_json(self) -> dict[str, Any]:
         return {"label": self.label, "members": list(self.members),
-                "prediction": None if self.prediction == UNREADABLE else self.prediction,
+                "prediction": readable(self.prediction),
                 "share": self.shares[self.prediction], "values": self.values, "entropy": self.entropy}
+
+
+def hesitation(shares: dict[int, float]) -> int:
+    """Between how many values the model hesitates: those with a share of at least 5 %."""
+    return sum(share >= 0.05 for share in shares.values())
 
 
 def distance(first: dict[int, float], second: dict[int, float]) -> float:

@@ -55,7 +55,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the tables tell before a form is chosen: the predictions for every k tested, and the two readings of them."""
+    """What the tables show before a form is chosen: the predictions for every k tested, and the two readings of them."""
 
     base: int
     threshold: float
@@ -68,7 +68,7 @@ class Evidence:
     """The same for the pairs a < b and for a > b, if the pairs are known."""
 
     @cached_property
-    def standing(self) -> dict[int, bool | None]:
+    def membership(self) -> dict[int, bool | None]:
         """For each k: in D, out of it, or None where its 95 % interval contains the threshold."""
         right = {k: s.get(k, 0.0) for k, s in self.shares.items()}
         return {k: share >= self.threshold if k in self.complete
@@ -76,7 +76,7 @@ class Evidence:
 
     @cached_property
     def undecided(self) -> list[int]:
-        return [k for k, above in self.standing.items() if above is None]
+        return [k for k, above in self.membership.items() if above is None]
 
     @cached_property
     def correct(self) -> list[int]:
@@ -96,7 +96,7 @@ class Evidence:
     @cached_property
     def by_divisors(self) -> Reading:
         """f(k) is the largest element of D that divides k."""
-        return self.read_divisors(find_transition(self.shares, self.pairs, self.standing, frozenset(self.correct),
+        return self.read_divisors(find_transition(self.shares, self.pairs, self.membership, frozenset(self.correct),
                                                   self.threshold, self.earlier, self.orders))
 
     def read_divisors(self, transition: Transition) -> Reading:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gcdformer.config import TESTED_GCDS
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import UNREADABLE, readable
 from gcdformer.explanation.bands import Predict
-from gcdformer.explanation.rules import RuleModel, readable
+from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.statistics import wilson
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
 from gcdformer.numbers.encoding import Integers, Mask

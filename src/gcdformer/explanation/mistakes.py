@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable
-from gcdformer.explanation.rules import RuleModel, readable
+from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
+from gcdformer.explanation.rules import RuleModel
 from gcdformer.explanation.transition import Shares
 from gcdformer.numbers.encoding import Integers, digit_counts
 

@@ -18,8 +18,8 @@ from typing import Any, final
 
 import numpy as np
 
-from gcdformer.evaluation.table import UNREADABLE
-from gcdformer.explanation.classes import Class
+from gcdformer.evaluation.table import UNREADABLE, readable
+from gcdformer.explanation.classes import Class, hesitation
 from gcdformer.explanation.sieve import largest_divisor, learned_prime_powers, products
 from gcdformer.explanation.statistics import wilson
 from gcdformer.explanation.transition import Shares, Transition, mode
@@ -205,12 +205,6 @@ class Rule:
                 "exceptions": [breach.to_json() for breach in self.exceptions],
                 "excused": [breach.to_json() for breach in self.excused + self.undecided]}
 
-
-def readable(value: int) -> int | None:
-    """A prediction for people and JSON: None if it is no integer."""
-    return None if value == UNREADABLE else value
-
-
 def sieve_model(correct: Iterable[int], shares: Shares) -> RuleModel:
     """The rule model of D; it has no answer where nothing in D divides k and f(1) was not measured."""
     known = tuple(sorted(correct))
@@ -227,11 +221,6 @@ def check_deterministic(shares: Shares, pairs: dict[int, int], threshold: float,
     breaches = [Hesitation(k, readable(mode(s)), s[mode(s)], hesitation(s)) for k, s in shares.items()
                 if mode(s) == UNREADABLE or most(k, s[mode(s)]) < threshold]
     return Rule.of(breaches, len(shares), excused)
-
-
-def hesitation(shares: dict[int, float], least: float = 0.05) -> int:
-    """Between how many values the model hesitates: those with at least this share."""
-    return sum(share >= least for share in shares.values())
 
 
 def check_products(known: Iterable[int], tested: Iterable[int], transition: Transition,

@@ -22,11 +22,11 @@ SURE = 0.99
 """Probability with which a test that could have missed something is said to have seen it."""
 
 
-def wilson(successes: float, n: float, z: float = CONFIDENCE_Z) -> tuple[float, float]:
-    """The Wilson score interval of a share, at 95 % by default."""
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a share."""
     if n == 0:
         return 0.0, 1.0
-    p = successes / n
+    p, z = successes / n, CONFIDENCE_Z
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
@@ -93,7 +93,7 @@ def binomial(n: int, p: float) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 @dataclass(frozen=True)
 class Power:
-    """What a test with so many pairs for a k would have seen, with a probability of 99 %."""
+    """What a test with that many pairs per k would have seen, with a probability of 99 %."""
 
     pairs: int
     seen: float
@@ -103,7 +103,7 @@ class Power:
 
     @property
     def text(self) -> str:
-        return (f"at {self.pairs:,} pairs a k, a k against the rules in {100 * self.seen:.2g} % of its pairs shows with "
+        return (f"at {self.pairs:,} pairs per k, a k against the rules in {100 * self.seen:.2g} % of its pairs shows with "
                 f"probability {SURE:g}, and in {100 * self.refused:.0f} % it is an exception")
 
     def to_json(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Power:
 
 @lru_cache(maxsize=64)
 def power_of(pairs: int, threshold: float) -> Power:
-    """The power of a test with so many pairs for a k, against a share of predictions below the threshold."""
+    """The power of a test with that many pairs per k, against a share of predictions below the threshold."""
     broken = np.array([wilson(pairs - wrong, pairs)[1] < threshold for wrong in range(pairs + 1)])
     low, high = 0.0, 1.0
     for _ in range(30):

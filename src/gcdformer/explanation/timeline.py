@@ -51,8 +51,8 @@ class Timeline:
     @property
     def prime_powers(self) -> dict[int, int]:
         """Prime power -> the epoch at which it first entered D, in order of learning."""
-        found = {k: epoch for k, epoch in self.first.items() if prime_power(k)}
-        return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+        first_epochs = {k: epoch for k, epoch in self.first.items() if prime_power(k)}
+        return dict(sorted(first_epochs.items(), key=lambda item: (item[1], item[0])))
 
     def to_json(self) -> dict[str, Any]:
         return {"steps": [step.to_json() for step in self.steps],
@@ -97,12 +97,12 @@ def timeline(lines: Iterable[Mapping[str, Any]]) -> Timeline:
 def causes(entered: list[int], since: Mapping[int, int]) -> dict[int, list[int]]:
     """Each GCD that entered goes to the one of its prime powers that D has known for the shortest time; to itself if D
     does not know them all."""
-    found: dict[int, list[int]] = {}
+    brought: dict[int, list[int]] = {}
     for k in entered:
         parts = components(k) or [1]
         newest = max(parts, key=lambda q: (since[q], q)) if all(q in since for q in parts) else k
-        found.setdefault(newest, []).append(k)
-    return dict(sorted(found.items()))
+        brought.setdefault(newest, []).append(k)
+    return dict(sorted(brought.items()))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ Earlier = Callable[[], Sequence[Shares]]
 """The shares of earlier evaluations; called only if something may be on its way."""
 ORDER_DECIDES = 0.5
 """Difference between the shares of right answers for a < b and for a > b from which on the order decides, not learning."""
-Standing = Mapping[int, bool | None]
+Membership = Mapping[int, bool | None]
 """For each k tested: in D (True), not in D (False), or undecided (None)."""
 
 
@@ -35,8 +35,8 @@ def no_earlier() -> Sequence[Shares]:
     return ()
 
 
-def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing, known: frozenset[int], threshold: float,
-                    earlier: Earlier = no_earlier, orders: Sequence[Shares] = ()) -> Transition:
+def find_transition(shares: Shares, pairs: Mapping[int, int], membership: Membership, known: frozenset[int],
+                    threshold: float, earlier: Earlier, orders: Sequence[Shares]) -> Transition:
     """The k being learned: almost all their answers lie between the settled answer and larger divisors of k that are
     themselves being learned. Any other answer is a breach."""
     limit = max(shares, default=1)
@@ -47,7 +47,7 @@ def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing
                   and s.get(q, 0.0) >= 1 - threshold
                   and wilson(round(s.get(q, 0.0) * pairs[q]), pairs[q])[0] > chance_of(q, shares)
                   and not depends_on_order(q, orders)}
-    powers = on_their_way(candidates, shares, pairs, standing, threshold, earlier)
+    powers = on_their_way(candidates, shares, pairs, membership, threshold, earlier)
     settled = known & products(learned_prime_powers(known - powers), limit)
     moving = {k for k in shares if any(k % q == 0 for q in powers)}
     allowed = known | {k for k in moving if shares[k].get(k, 0.0) >= 1 - threshold}
@@ -62,14 +62,14 @@ def find_transition(shares: Shares, pairs: Mapping[int, int], standing: Standing
     return Transition(frozenset(learning), frozenset(reachable))
 
 
-def on_their_way(candidates: set[int], shares: Shares, pairs: Mapping[int, int], standing: Standing, threshold: float,
+def on_their_way(candidates: set[int], shares: Shares, pairs: Mapping[int, int], membership: Membership, threshold: float,
                  earlier: Earlier) -> set[int]:
     """Those of the prime powers that are not in D for certain and, in a run, rising; or that have entered D just now."""
     history = earlier() if candidates else ()
     if not history:
-        return {q for q in candidates if not standing[q]}
+        return {q for q in candidates if not membership[q]}
     return {q for q in candidates if is_rising(q, shares, pairs, history)
-            and (not standing[q] or any(before.get(q, {}).get(q, 0.0) < threshold for before in history))}
+            and (not membership[q] or any(before.get(q, {}).get(q, 0.0) < threshold for before in history))}
 
 
 def mode(shares: Mapping[int, float]) -> int:

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.reasons import reason, shown
 from gcdformer.errors import UserError
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
 from gcdformer.lab.priors import chosen_prior, offered_prior

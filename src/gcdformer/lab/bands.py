@@ -1,4 +1,4 @@
-"""The bands of a run's epoch: what the rules tell for pairs of other sizes and orders.
+"""The bands of a run's epoch: what the rules predict for pairs of other sizes and orders.
 
 The model is asked, so its weights must be kept. The certificate itself (views.py) does not wait for this.
 """
@@ -28,7 +28,7 @@ class BandView(TypedDict):
     """A set of pairs, and how the rules and the truth fare in it."""
 
     name: str
-    mark: Annotated[Mark, doc("yes, no, or wait: whether the rules tell enough of the answers; wait is undecided")]
+    mark: Annotated[Mark, doc("yes, no, or wait: whether the rules predict enough of the answers; wait is undecided")]
     holds: bool | None
     fidelity: FidelityView
     shown: Annotated[str, doc("the fidelity with its interval")]

@@ -6,9 +6,8 @@ from gcdformer.config import TESTED_GCDS
 from gcdformer.display.cells import explanation_cells, heat_cells
 from gcdformer.display.words import known_sets, rule_mark, rule_words
 from gcdformer.errors import UserError
-from gcdformer.evaluation.table import PredictionTable
+from gcdformer.evaluation.table import PredictionTable, readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
 from gcdformer.lab.catalogue import Catalogue, Entry, reading

@@ -14,8 +14,8 @@ import torch
 
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
@@ -64,7 +64,7 @@ class Analysis:
 
     def draw(self, rules: Rules, q: int, side: int) -> Drawn:
         """Swaps on which the model follows the rules before the swap, on both questions."""
-        kept: Swaps | None = None
+        usable: Swaps | None = None
         drawn = 0
         for _ in range(DRAWS):
             swaps = draw_swaps(rules, self.layout, q, self.count, side, self.rng)
@@ -72,13 +72,13 @@ class Analysis:
                 break
             drawn += len(swaps)
             swaps = swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources))
-            kept = swaps if kept is None else kept.join(swaps)
-            if len(kept) >= self.count:
+            usable = swaps if usable is None else usable.join(swaps)
+            if len(usable) >= self.count:
                 break
-        have = 0 if kept is None else len(kept)
-        if kept is None or have < LEAST_PAIRS:
+        have = 0 if usable is None else len(usable)
+        if usable is None or have < LEAST_PAIRS:
             raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_PAIRS} are needed")
-        return Drawn(kept.take(slice(0, self.count)), drawn, have / drawn)
+        return Drawn(usable.take(slice(0, self.count)), drawn, have / drawn)
 
     def follows(self, pairs: Integers) -> Mask:
         """Where the model answers as the rules say, decoded as under a patch, but without one."""
@@ -101,7 +101,7 @@ class Analysis:
         width = len(self.layout.names)
         removes = matrix(singles, removed[:len(singles)], removing.after, width)
         adds = matrix(adders, added[:len(adders)], adding.after, width)
-        digits = [whole_share(place, one, removing.after, other, adding.after) for place, one, other in
+        digits = [whole_share(place, taken, removing.after, given, adding.after) for place, taken, given in
                   zip(wholes, removed[len(singles):], added[len(adders):], strict=True)]
         counts = [int((self.layout.tokens(removing.pairs)[:, slot] >= 0).sum()) for slot in range(width)]
         best = best_place(removes, adds, counts, self.layout.names)
@@ -117,12 +117,12 @@ class Analysis:
         def tried(sets: list[tuple[int, ...]]) -> list[Whole]:
             places = [Place(best.site, slots) for slots in sets]
             moved = zip(places, self.exchange.answers(removing, places), self.exchange.answers(adding, places), strict=True)
-            return [whole_share(place, one, removing.after, other, adding.after) for place, one, other in moved]
+            return [whole_share(place, taken, removing.after, given, adding.after) for place, taken, given in moved]
 
         whole = tried([(best.position,)])[0]
         while min(whole.share, whole.adding) < STRONG and len(whole.positions) < self.layout.digits + 2:
             more = tried([(*whole.positions, slot) for slot in self.slots_of(best.site) if slot not in whole.positions])
-            larger = max(more, key=lambda one: one.share + one.adding, default=whole)
+            larger = max(more, key=lambda several: several.share + several.adding, default=whole)
             if larger.share + larger.adding < whole.share + whole.adding + GAIN:
                 break
             whole = larger
@@ -228,8 +228,8 @@ class Analysis:
                               for slots in ((prime.best.position,), tuple(prime.whole.positions), own)])
         moved = self.exchange.answers(swaps, [Place(site, slots) for site, slots in keys])
         answers = self.rules.model.answers_to(np.gcd(swaps.pairs[:, 0], swaps.pairs[:, 1]))
-        return Unlearned(p, len(swaps), max(share_of(one, swaps.after) or 0.0 for one in moved),
-                         max(1 - (share_of(one, answers) or 0.0) for one in moved))
+        return Unlearned(p, len(swaps), max(share_of(place, swaps.after) or 0.0 for place in moved),
+                         max(1 - (share_of(place, answers) or 0.0) for place in moved))
 
     def moment(self, prime: Prime, swaps: Swaps, epoch: int, *, learned: bool) -> Moment:
         """This model, perhaps of an earlier checkpoint, at the final place of a prime."""

@@ -58,10 +58,10 @@ class Rules:
 
     def tops(self, q: int, largest: int) -> Integers:
         """The labels d whose part of p is q and that have d / p among the labels."""
-        found = prime_power(q)
-        assert found is not None
+        power = prime_power(q)
+        assert power is not None
         known = {*self.model.labels, 1}
-        return np.array([d for d in sorted(known) if d % q == 0 and d // q % found[0] and d // found[0] in known
+        return np.array([d for d in sorted(known) if d % q == 0 and d // q % power[0] and d // power[0] in known
                          and 2 * d <= largest], dtype=np.int64)
 
     def with_divisor(self, q: int) -> Rules:
@@ -79,7 +79,7 @@ def draw_swaps(rules: Rules, layout: Layout, q: int, count: int, side: int, rng:
     """
     tops = rules.tops(q, layout.largest)
     p = (prime_power(q) or (q, 1))[0]
-    found: list[Integers] = []
+    parts: list[Integers] = []
     have = 0
     for _ in range(ROUNDS):
         if have >= count or not len(tops):
@@ -90,9 +90,9 @@ def draw_swaps(rules: Rules, layout: Layout, q: int, count: int, side: int, rng:
         a, b, d = a[good], b[good], d[good]
         other = redrawn(a, d // p, layout, rng)
         good = differs_by(rules, layout, a, other, b, d, p, q)
-        found.append(np.stack([a[good], other[good], b[good]], axis=1))
+        parts.append(np.stack([a[good], other[good], b[good]], axis=1))
         have += int(good.sum())
-    rows = np.concatenate(found)[:count] if found else np.zeros((0, 3), dtype=np.int64)
+    rows = np.concatenate(parts)[:count] if parts else np.zeros((0, 3), dtype=np.int64)
     pairs, sources = ordered(rows[:, 0], rows[:, 2], side), ordered(rows[:, 1], rows[:, 2], side)
     before, after = (rules.model.answers_to(np.gcd(x[:, 0], x[:, 1])) for x in (pairs, sources))
     swaps = Swaps(pairs, sources, before, after)
@@ -153,20 +153,20 @@ def differs_by(rules: Rules, layout: Layout, a: Integers, other: Integers, b: In
     return good
 
 
-def bears_on(kept: Integers, q: int, base: int, j: int) -> Mask:
-    """Whether a change of digit j that keeps divisibility by `kept` can change divisibility by q, and has room."""
-    step = kept // np.gcd(kept, base**j)
+def bears_on(modulus: Integers, q: int, base: int, j: int) -> Mask:
+    """Whether a change of digit j that keeps divisibility by `modulus` can change divisibility by q, and has room."""
+    step = modulus // np.gcd(modulus, base**j)
     return np.asarray((step * (base**j % q) % q != 0) & (step < base))
 
 
-def redrawn(a: Integers, kept: Integers, layout: Layout, rng: np.random.Generator) -> Integers:
-    """Integers of as many digits, every digit drawn anew by steps that keep a modulo `kept`."""
+def redrawn(a: Integers, modulus: Integers, layout: Layout, rng: np.random.Generator) -> Integers:
+    """Integers of as many digits, every digit drawn anew by steps that keep a modulo `modulus`."""
     base, counts = layout.base, digit_counts(a, layout.base)
     result = np.zeros_like(a)
     for j in range(layout.digits):
         place = base**j
         digit = a // place % base
-        step = kept // np.gcd(kept, place)
+        step = modulus // np.gcd(modulus, place)
         lowest = np.where(j == counts - 1, 1, 0)
         first = lowest + (digit - lowest) % step
         choices = (base - 1 - first) // step + 1

@@ -14,9 +14,8 @@ import numpy as np
 
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.evaluation.table import UNREADABLE
+from gcdformer.evaluation.table import UNREADABLE, readable
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.explanation.sieve import prime_power
 from gcdformer.mechanism.analysis import PARTS, TooFewPairs, prepare
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, same_length
@@ -49,11 +48,11 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int, seed:
     skipped: dict[int, str] = {}
     for p, powers in learned.items():
         try:
-            found, basis = analysis.prime(p, powers)
+            prime, basis = analysis.prime(p, powers)
         except TooFewPairs as few:
             skipped[p] = str(few)
             continue
-        primes.append(found)
+        primes.append(prime)
         bases.append(basis)
     unlearned = []
     for p in choose_unlearned(list(learned), analysis.layout.largest) if primes else []:

@@ -22,8 +22,8 @@ def share_of(moved: Moved, wanted: Integers) -> float | None:
 def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, width: int) -> Matrix:
     """Shares by site and position, of places with one position each."""
     result: Matrix = {}
-    for place, one in zip(places, moved, strict=True):
-        result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(one, wanted)
+    for place, answers in zip(places, moved, strict=True):
+        result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(answers, wanted)
     return result
 
 
@@ -41,10 +41,10 @@ def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequ
     answer depends on, not where that is carried. Attention patterns carry nothing themselves and are left out too.
     """
     sites = [site for site in removes if site != "encoder.embedding" and not site.endswith(".pattern")] or list(removes)
-    found = [(site, position, share, adds.get(site, [None] * len(names))[position] or 0.0)
+    shares = [(site, position, share, adds.get(site, [None] * len(names))[position] or 0.0)
              for site in sites for position, share in enumerate(removes[site]) if share is not None]
-    top = max(share + adding for *_, share, adding in found)
-    site, position, share, adding = [one for one in found if one[2] + one[3] >= top - NEARLY][-1]
+    top = max(share + adding for *_, share, adding in shares)
+    site, position, share, adding = [entry for entry in shares if entry[2] + entry[3] >= top - NEARLY][-1]
     n = counts[position]
     name = "final state" if site.startswith("encoder.final") else names[position]
     return Best(site, position, name, share, *wilson(round(share * n), n), n, adding)

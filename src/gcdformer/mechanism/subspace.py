@@ -57,12 +57,12 @@ def draw_contexts(exchange: Interchange, site: str, slot: int, rng: np.random.Ge
     operand = pairs[:, side]
     digits = operand // layout.base**j % layout.base
     names = exchange.parts(site)
-    found = exchange.values(pairs, np.ones(len(pairs), dtype=np.int64), names)
+    values = exchange.values(pairs, np.ones(len(pairs), dtype=np.int64), names)
     if final:
-        return Contexts(digits, operand, {name: found[name].transpose(0, 1).flatten(1).clone() for name in names})
+        return Contexts(digits, operand, {name: values[name].transpose(0, 1).flatten(1).clone() for name in names})
     token = layout.tokens(pairs)[:, slot]
     rows = np.arange(len(pairs))
-    return Contexts(digits, digits * layout.base**j, {name: found[name][rows, token].clone() for name in names})
+    return Contexts(digits, digits * layout.base**j, {name: values[name][rows, token].clone() for name in names})
 
 
 def digit_pairs(layout: Layout, side: int, j: int, rng: np.random.Generator) -> Integers:

@@ -33,18 +33,19 @@ def place_verdict(best: Best, whole: Whole) -> str:
 
 def prime_verdict(best: Best, whole: Whole, unchanged: float, control: float) -> tuple[str, str]:
     """The verdict on a prime, and why."""
-    found = place_verdict(best, whole)
+    verdict = place_verdict(best, whole)
     if control >= CONTROL:
         return NOT_FOUND, f"fresh weights move {control:.2f} of the answers too"
-    if found == NOT_FOUND:
-        return found, (f"the best position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs, "
-                       f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}; {MOVES} would do")
+    if verdict == NOT_FOUND:
+        return verdict, (f"the best position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the "
+                         f"pairs, {len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}; "
+                         f"{MOVES} would do")
     if unchanged < STAYS:
         return NOT_FOUND, f"neutral swaps leave only {unchanged:.2f} of the answers as they are"
-    if found == LOCATED:
-        return found, f"one position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs"
-    return found, (f"one position takes it away in {best.share:.2f} but adds it in {best.adding:.2f} of the pairs; "
-                   f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}")
+    if verdict == LOCATED:
+        return verdict, f"one position takes it away in {best.share:.2f} and adds it in {best.adding:.2f} of the pairs"
+    return verdict, (f"one position takes it away in {best.share:.2f} but adds it in {best.adding:.2f} of the pairs; "
+                     f"{len(whole.positions)} together in {whole.share:.2f} and {whole.adding:.2f}")
 
 
 def run_verdict(primes: Sequence[Prime], alarms: Sequence[str]) -> str:
@@ -59,8 +60,8 @@ def raised_alarms(primes: Sequence[Prime], unlearned: Sequence[Unlearned]) -> li
     """Every control that passed although it should not."""
     alarms = [f"fresh weights move {prime.control:.2f} of the answers for {prime.p}" for prime in primes
               if is_beyond(prime.control, prime.pairs)]
-    alarms += [f"swaps for {one.p}, which is not learned, move {one.share:.2f} of the answers" for one in unlearned
-               if is_beyond(one.share, one.pairs)]
+    alarms += [f"swaps for {control.p}, which is not learned, move {control.share:.2f} of the answers"
+               for control in unlearned if is_beyond(control.share, control.pairs)]
     fitted = [(prime.p, prime.subspace) for prime in primes]
     return alarms + [f"a subspace fitted to permuted answers gives {subspace.permuted:.2f} of them for {p}"
                      for p, subspace in fitted if is_beyond(subspace.permuted, subspace.permuted_n)]

@@ -1,6 +1,6 @@
 """Listed answers, each with an offset to its log-probability, as a tree of prefixes that the decoder can be asked about.
 
-A *node* is a prefix that some listed answer goes on from; its *slot* in a table of scores has the node's number. An
+A *node* is a prefix that some listed answer continues; its *slot* in a table of scores has the node's number. An
 answer's slot comes behind the nodes', one more slot is for a sequence that is no listed answer, and a last one is for
 padding. Knows token ids, not integers.
 """

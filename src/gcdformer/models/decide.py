@@ -56,13 +56,13 @@ class PlainPaths(Paths):
                                        torch.from_numpy(paths[:, :longest]).to(device))
         places = torch.from_numpy(lengths[:, None] - last + np.arange(last)).to(device)
         chosen = states.gather(1, places[..., None].expand(-1, -1, states.shape[2]))
-        found: LogProbs = self.model.project(chosen).float().log_softmax(-1).cpu().numpy()
-        return found
+        log_probs: LogProbs = self.model.project(chosen).float().log_softmax(-1).cpu().numpy()
+        return log_probs
 
     def greedy(self, rows: Integers, longest: int) -> Integers:
         chosen = self.inputs[torch.from_numpy(rows).to(self.inputs.device)]
-        found: Integers = generate(self.model, chosen, longest).cpu().numpy()
-        return found
+        tokens: Integers = generate(self.model, chosen, longest).cpu().numpy()
+        return tokens
 
 
 @torch.inference_mode()
@@ -173,7 +173,7 @@ class Search:
         return np.where(slots < self.tree.nodes, slots, np.where(slots < self.tree.other, LISTED, OUTSIDE))
 
     def follow(self, rows: Integers, places: Integers, gained: npt.NDArray[np.floating]) -> None:
-        """The greedy sequences of some rows go on to these places."""
+        """The greedy sequences of some rows continue at these places."""
         self.place[rows] = places
         self.greedy[rows] += gained
         self.scores[rows, self.tree.other] = np.where(places == LISTED, -np.inf, self.greedy[rows] + self.tree.least)
@@ -187,8 +187,8 @@ class Search:
         prefix = self.scores[rows, nodes] - tree.bounds[nodes]
         self.scores[rows, nodes] = -np.inf
         tokens, slots = tree.next_tokens[nodes], tree.next_slots[nodes]
-        found = prefix[:, None] + np.take_along_axis(logs, tokens, 1) + tree.bounds[slots]
-        self.scores[rows[:, None], slots] = found
+        scores = prefix[:, None] + np.take_along_axis(logs, tokens, 1) + tree.bounds[slots]
+        self.scores[rows[:, None], slots] = scores
         self.scores[rows, -1] = -np.inf  # the padding's, which a score that is no number would open
         here = np.flatnonzero(self.place[rows] == nodes)
         if len(here):
@@ -226,7 +226,7 @@ def log_evidence(paths: Paths, tree: AnswerTree, count: int, tolerance: float) -
     A prefix that was not looked at adds between exp(least) and exp(its bound) times its probability. The one with the
     largest score is looked at next, until the bounds of the sum are close.
     """
-    search, found = Search(paths, tree, count, 1), np.zeros(count)
+    search, evidence = Search(paths, tree, count, 1), np.zeros(count)
     if count:
         search.start()
     least, bounds = np.exp(tree.least), tree.bounds[:tree.other]
@@ -236,8 +236,8 @@ def log_evidence(paths: Paths, tree: AnswerTree, count: int, tolerance: float) -
         high = weights.sum(1) + np.maximum(0.0, 1 - shares.sum(1)) * least
         uncertain = (weights - shares * least)[:, :tree.nodes].sum(1)
         decided = ~(uncertain > tolerance * high)
-        found[search.rows[decided]] = np.log(high - uncertain / 2)[decided]
+        evidence[search.rows[decided]] = np.log(high - uncertain / 2)[decided]
         search.keep(np.flatnonzero(~decided))
         if len(search.rows):
             search.expand(np.arange(len(search.rows)), search.scores[:, :tree.nodes].argmax(1))
-    return found
+    return evidence

@@ -177,9 +177,9 @@ class ChosenGcd(GcdFirst):
         weights = k.astype(np.float64) ** -self.alpha
         weights /= weights.sum()
         if self.focus_share:
-            multiples = np.array([k % one == 0 for one in self.focus])
-            alike = np.mean(multiples / multiples.sum(axis=1, keepdims=True), axis=0)
-            weights = (1 - self.focus_share) * weights + self.focus_share * alike
+            multiples = np.array([k % focused == 0 for focused in self.focus])
+            equal_shares = np.mean(multiples / multiples.sum(axis=1, keepdims=True), axis=0)
+            weights = (1 - self.focus_share) * weights + self.focus_share * equal_shares
         return np.asarray(weights)
 
 
@@ -220,7 +220,7 @@ def pair_distribution(data: DataSection, maximum: int, progress: float = 0.0) ->
 
 def focus_at(data: DataSection, max_gcd: int, progress: float) -> tuple[tuple[int, ...], float]:
     """What is in focus at some point of the training, more and more of the list, and the share of the examples it has."""
-    listed = tuple(one for one in data.focused if one <= max_gcd)
+    listed = tuple(k for k in data.focused if k <= max_gcd)
     if not listed:
         return (), 0.0
     more = max(0, len(listed) - FIRST_IN_FOCUS)

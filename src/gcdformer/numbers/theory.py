@@ -144,10 +144,10 @@ def outcome_probabilities(pairs: PairDistribution, largest: int) -> Probabilitie
     if isinstance(pairs, NaturalPairs):
         return natural_outcomes(pairs.operands, pairs.maximum, largest)
     if isinstance(pairs, GcdFirst):
-        found = np.zeros(largest)
+        probabilities = np.zeros(largest)
         drawn = pairs.outcome_probabilities[:largest]
-        found[:len(drawn)] = drawn
-        return found
+        probabilities[:len(drawn)] = drawn
+        return probabilities
     if isinstance(pairs, Mixture):
         natural, uniform = (outcome_probabilities(part, largest) for part in (pairs.natural, pairs.uniform))
         return np.asarray((1 - pairs.share) * natural + pairs.share * uniform)
@@ -161,15 +161,15 @@ def natural_outcomes(operands: OperandDistribution, maximum: int, largest: int) 
     squarefree = np.flatnonzero(signs)
     signed = signs[squarefree].astype(np.float64)
     table = None if isinstance(operands, UniformOperands) else divisible(operands, maximum)
-    found = np.zeros(largest)
+    probabilities = np.zeros(largest)
     for k in range(1, min(largest, maximum) + 1):
         last = min(maximum // k, max(LARGEST_EXACT // k, LEAST_TERMS))
         count = int(np.searchsorted(squarefree, last, side="right"))
         multiples = k * squarefree[:count]
         shares = (maximum // multiples) / maximum if table is None else table[multiples]
-        found[k - 1] = np.dot(signed[:count], shares * shares)
-    found.flags.writeable = False
-    return found
+        probabilities[k - 1] = np.dot(signed[:count], shares * shares)
+    probabilities.flags.writeable = False
+    return probabilities
 
 
 def divisible(operands: OperandDistribution, maximum: int) -> Probabilities:

@@ -98,10 +98,10 @@ def as_many_correct(usual: Entry, other: Entry) -> Finding:
     return Finding(int(abs(first - second) <= BATCH_GCDS), 1, text)
 
 
-def correct_after(one: Entry, other: Entry) -> tuple[float, float, str]:
+def correct_after(earlier: Entry, other: Entry) -> tuple[float, float, str]:
     """The correct GCD of two runs after the same number of examples, also in words."""
-    end = common(one, other)
-    first, second = (value_at(entry, "n_correct", end) for entry in (one, other))
+    end = common(earlier, other)
+    first, second = (value_at(entry, "n_correct", end) for entry in (earlier, other))
     return first, second, f"{second} against {first} correct GCD after {millions(end)}"
 
 

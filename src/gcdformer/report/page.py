@@ -70,9 +70,9 @@ def write_explanation(path: Path, explanation: Explanation, what: str, history: 
     write_page(path, what, "\n".join(parts))
 
 
-def write_mechanism_page(path: Path, found: Mechanism, what: str) -> None:
+def write_mechanism_page(path: Path, mechanism: Mechanism, what: str) -> None:
     """The mechanism alone."""
-    write_page(path, what, header(what, f"base {found.base}", None, []) + mechanism_section(found))
+    write_page(path, what, header(what, f"base {mechanism.base}", None, []) + mechanism_section(mechanism))
 
 
 def named(runs: list[Run]) -> dict[str, Run]:
@@ -117,8 +117,8 @@ def run_sections(run: Run, checkpoint: str) -> str:
 
 def saved_section(run: Run, checkpoint: str) -> str:
     """Where the divisors are carried, if that was analysed for this epoch."""
-    found = saved_mechanism(run, run.epoch(checkpoint))
-    return "" if found is None else mechanism_section(found)
+    mechanism = saved_mechanism(run, run.epoch(checkpoint))
+    return "" if mechanism is None else mechanism_section(mechanism)
 
 
 def timeline_section(history: Timeline) -> str:

@@ -59,8 +59,8 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
         if exhaustive:
             return explain_all_of_run(target, checkpoint, maximum, prior=prior)
         own, epoch = prior is None or checked_prior(prior) == target.config.evaluation.prior, target.epoch(str(checkpoint))
-        found = explain_run(target, checkpoint) if own else explain_under_prior(target, checkpoint, prior)
-        return add_run_bands(found, target, epoch, prior) if bands and has_weights(target, epoch) else found
+        explanation = explain_run(target, checkpoint) if own else explain_under_prior(target, checkpoint, prior)
+        return add_run_bands(explanation, target, epoch, prior) if bands and has_weights(target, epoch) else explanation
     if prior is not None:
         raise UserError("prior: only a run's model can be asked under another prior: predictions have no probabilities")
     base = require_base(base)
@@ -75,13 +75,13 @@ def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], bas
         a, b = distinct(*draw(largest, pairs, block_generator(seed, purpose, 0)).T)
         predictions = predict(a, b)
         tables[name] = PredictionTable.of(a, b, predictions)
-    found = explain_tables(tables, base=base, maximum=largest, threshold=threshold, orders=by_order(a, b, predictions))
-    return add_bands(found, predict, largest, seed) if bands else found
+    explanation = explain_tables(tables, base=base, maximum=largest, threshold=threshold, orders=by_order(a, b, predictions))
+    return add_bands(explanation, predict, largest, seed) if bands else explanation
 
 
 def require_base(base: int | None) -> int:
     if base is None:
-        raise UserError("base: a prediction table or a function does not tell in which base integers are written; give it")
+        raise UserError("base: a prediction table or a function does not say in which base integers are written; give it")
     return base
 
 
@@ -93,10 +93,12 @@ def explain_csv(path: Path, base: int, threshold: float = 0.9, *, bands: bool = 
     a, b, predictions = a[first], b[first], predictions[first]
     domain = (f"the {len(a):,} pairs of {path.name}{f' ({repeated:,} repeated ones left out)' if repeated else ''}, "
               f"operands up to {int(max(a.max(), b.max())):,}")
-    found = explain_tables({"pairs": PredictionTable.of(a, b, predictions)}, base=base, maximum=None, threshold=threshold,
-                           least_pairs=LEAST_PAIRS, domain=domain, orders=by_order(a, b, predictions))
-    found = replace(found, mistakes=replace(found.mistakes, by_digits=right_by_digits(a, b, predictions, base)))
-    return replace(found, bands=bands_of_pairs(a, b, predictions, found.model)) if bands else found
+    explanation = explain_tables({"pairs": PredictionTable.of(a, b, predictions)}, base=base, maximum=None,
+                                 threshold=threshold, least_pairs=LEAST_PAIRS, domain=domain,
+                                 orders=by_order(a, b, predictions))
+    mistakes = replace(explanation.mistakes, by_digits=right_by_digits(a, b, predictions, base))
+    judged = bands_of_pairs(a, b, predictions, explanation.model) if bands else explanation.bands
+    return replace(explanation, mistakes=mistakes, bands=judged)
 
 
 def by_order(a: Integers, b: Integers, predictions: Integers) -> list[Shares]:
@@ -105,15 +107,16 @@ def by_order(a: Integers, b: Integers, predictions: Integers) -> list[Shares]:
     return [shares_of(part, LEAST_PAIRS // 3)[0] for part in parts]
 
 
-def add_bands(found: Explanation, predict: Predict, maximum: int, seed: int) -> Explanation:
+def add_bands(explanation: Explanation, predict: Predict, maximum: int, seed: int) -> Explanation:
     """The same with its bands of size and order; the pairs are a function of the seed."""
     rng = block_generator(seed, Purpose.CHECKS, 1)
-    return replace(found, bands=judge_bands(predict, found.model, maximum, rng))
+    return replace(explanation, bands=judge_bands(predict, explanation.model, maximum, rng))
 
 
-def add_run_bands(found: Explanation, run: Run, epoch: int, prior: str | float | None = None) -> Explanation:
+def add_run_bands(explanation: Explanation, run: Run, epoch: int, prior: str | float | None = None) -> Explanation:
     """The bands of a run's epoch, whose weights must be kept."""
-    return add_bands(found, run.predictor(epoch, prior=prior).predict, run.config.task.maximum, run.config.training.seed)
+    predict = run.predictor(epoch, prior=prior).predict
+    return add_bands(explanation, predict, run.config.task.maximum, run.config.training.seed)
 
 
 def has_weights(run: Run, epoch: int) -> bool:
@@ -138,9 +141,9 @@ def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | No
     config = run.config if most is None else run.config.replace(test_size=min(most, size))
     sets = test_sets(config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
-    found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
+    evaluation = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
                      lambda done: on_batch(done, total))
-    return explain_evaluation(run.config, found.tables)
+    return explain_evaluation(run.config, evaluation.tables)
 
 
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:
@@ -154,13 +157,13 @@ def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earli
 def earlier_shares(folder: RunFolder, epoch: int) -> Earlier:
     """The predictions of the evaluations before an epoch, read when they are needed; damaged ones are passed over."""
     def read() -> list[Shares]:
-        found = []
+        shares = []
         for before in range(max(1, epoch - RECENT), epoch):
             try:
-                found.append(shares_of(folder.read_predictions(before)["stratified"])[0])
+                shares.append(shares_of(folder.read_predictions(before)["stratified"])[0])
             except DamagedFile:
                 continue
-        return found
+        return shares
 
     return read
 

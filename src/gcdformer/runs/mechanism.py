@@ -41,41 +41,42 @@ def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: i
     from gcdformer.mechanism.interchange import one_thread
     from gcdformer.mechanism.locate import analyse
     with one_thread():
-        found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
-        history = follow_training(run, found, epoch, pairs, seed, on_step) if through_training else {}
-    return replace(found, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history)
+        result = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
+        history = follow_training(run, result, epoch, pairs, seed, on_step) if through_training else {}
+    return replace(result, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history)
 
 
-def flip_in_run(run: Run, found: Mechanism, p: int, a: int, b: int) -> Example:
+def flip_in_run(run: Run, result: Mechanism, p: int, a: int, b: int) -> Example:
     """Flip divisibility of a by a learned prime inside the network: what the rules predict, and what comes out."""
     import numpy as np
 
     from gcdformer.mechanism.analysis import prepare
     from gcdformer.mechanism.locate import flip
-    prime = next((prime for prime in found.primes if prime.p == p), None)
+    prime = next((prime for prime in result.primes if prime.p == p), None)
     if prime is None:
-        known = ", ".join(str(prime.p) for prime in found.primes)
+        known = ", ".join(str(prime.p) for prime in result.primes)
         raise UserError(f"{p}: not a prime whose place is known; they are {known}")
-    epoch = found.epoch or run.epoch()
-    analysis = prepare(run.predictor(epoch), explain_run(run, epoch), PAIRS, found.seed)
-    return flip(analysis.exchange, analysis.rules, prime, a, b, np.random.default_rng(found.seed))
+    epoch = result.epoch or run.epoch()
+    analysis = prepare(run.predictor(epoch), explain_run(run, epoch), PAIRS, result.seed)
+    return flip(analysis.exchange, analysis.rules, prime, a, b, np.random.default_rng(result.seed))
 
 
-def follow_training(run: Run, found: Mechanism, epoch: int, pairs: int, seed: int, on_step: Step) -> dict[int, list[Moment]]:
+def follow_training(run: Run, result: Mechanism, epoch: int, pairs: int, seed: int,
+                    on_step: Step) -> dict[int, list[Moment]]:
     """The final place of each prime at every checkpoint that was kept, up to an epoch."""
     from gcdformer.mechanism.analysis import prepare
     explanation = explain_run(run, epoch)
     final = prepare(run.predictor(epoch), explanation, pairs, seed)
-    swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in found.primes}
+    swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in result.primes}
     known = {int(line["epoch"]): set(line["D"]) for line in run.metrics}
-    kept = epochs_with_weights(run.path, run.config.training.steps_per_epoch)
-    epochs = [one for one in kept if one <= epoch and one in known]
-    moments: dict[int, list[Moment]] = {prime.p: [] for prime in found.primes}
-    for number, one in enumerate(epochs):
+    saved = epochs_with_weights(run.path, run.config.training.steps_per_epoch)
+    epochs = [earlier for earlier in saved if earlier <= epoch and earlier in known]
+    moments: dict[int, list[Moment]] = {prime.p: [] for prime in result.primes}
+    for number, earlier in enumerate(epochs):
         on_step(number, len(epochs))
-        analysis = prepare(run.predictor(one), explanation, pairs, seed)
-        for prime in found.primes:
-            moments[prime.p].append(analysis.moment(prime, swaps[prime.p], one, learned=prime.p in known[one]))
+        analysis = prepare(run.predictor(earlier), explanation, pairs, seed)
+        for prime in result.primes:
+            moments[prime.p].append(analysis.moment(prime, swaps[prime.p], earlier, learned=prime.p in known[earlier]))
     return moments
 
 
@@ -83,18 +84,18 @@ def weights_digest(run: Run, step: int) -> str:
     return read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
 
 
-def write_mechanism(path: Path, found: Mechanism) -> None:
-    replace_file(path, (json.dumps(found.to_json(), allow_nan=False) + "\n").encode(), shared=True)
+def write_mechanism(path: Path, result: Mechanism) -> None:
+    replace_file(path, (json.dumps(result.to_json(), allow_nan=False) + "\n").encode(), shared=True)
 
 
 def saved_mechanism(run: Run, epoch: int | None = None) -> Mechanism | None:
     """The one beside the run; None if there is none, or if it is of another epoch than this."""
     path = run.path / NAME
     try:
-        found = ADAPTER.validate_json(path.read_bytes())
+        result = ADAPTER.validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
         raise DamagedFile(f"{path}: not a mechanism; `gcdformer mechanism {run.path}` writes it anew "
                           f"({str(error).splitlines()[0]})") from None
-    return found if epoch in (None, found.epoch) else None
+    return result if epoch in (None, result.epoch) else None

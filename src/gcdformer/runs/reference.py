@@ -23,6 +23,8 @@ from gcdformer.config import LARGEST_BASE, Config
 from gcdformer.errors import UserError
 from gcdformer.numbers.encoding import BEGIN, Vocabulary
 
+Leaves = dict[str, str | int | float]
+"""Values of a configuration by name."""
 SPECIAL_WORDS = 15
 END_WORD, PAD_WORD = 0, 1
 NEVER = -1e9
@@ -66,13 +68,13 @@ class Side:
 
     def stacked(self, theirs: list[str], ours: str) -> dict[str, Tensor]:
         """Several maps as one."""
-        found = {part: [self.take(f"{name}.{part}") for name in theirs] for part in ("weight", "bias")}
-        for part, tensors in found.items():
+        weights = {part: [self.take(f"{name}.{part}") for name in theirs] for part in ("weight", "bias")}
+        for part, tensors in weights.items():
             if len({tensor.shape[1:] for tensor in tensors}) > 1:
                 shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
                 raise UserError(f"{self.source}: '{theirs[0]}.{part}' of its {self.name} and those beside it do not fit "
                                 f"together: {shapes}")
-        return {f"{ours}.{part}": torch.cat(tensors) for part, tensors in found.items()}
+        return {f"{ours}.{part}": torch.cat(tensors) for part, tensors in weights.items()}
 
     def require_all_taken(self) -> None:
         left = sorted(set(self.weights) - self.taken)
@@ -127,9 +129,9 @@ def require_option(name: str, value: Any, path: Path) -> None:
         raise UserError(f"{path}: {name[:50]} = {str(value)[:50]} is not known here and may change what a model computes")
 
 
-def side_of(name: str, found: dict[Any, Any], path: Path) -> Side:
+def side_of(name: str, entries: dict[Any, Any], path: Path) -> Side:
     weights = {}
-    for key, tensor in found.items():
+    for key, tensor in entries.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             raise UserError(f"{path}: its {name} holds something else than named weights: '{str(key)[:50]}'")
         if tensor.dim() == 0:
@@ -169,7 +171,7 @@ def to_config(reference: Reference, test_size: int) -> Config:
     if words != usual:
         raise UserError(f"{reference.source}: n_words = {words} is not implemented here: base {base} has {usual}")
     batch = whole(reference, "batch_size", 1, 10**6, 256)
-    leaves: dict[str, Any] = dict(
+    leaves: Leaves = dict(
         base=base, maximum=whole(reference, "maxint", 2, 2**53), framing="published", norm_epsilon=1e-12, family=family,
         encoder_layers=whole(reference, "n_enc_layers", 1, 256), decoder_layers=whole(reference, "n_dec_layers", 1, 256),
         encoder_dim=whole(reference, "enc_emb_dim", 1, 65_536), decoder_dim=whole(reference, "dec_emb_dim", 1, 65_536),
@@ -188,24 +190,24 @@ def to_config(reference: Reference, test_size: int) -> Config:
     return Config().derive(**leaves)
 
 
-def distributions_of(reference: Reference) -> dict[str, Any]:
+def distributions_of(reference: Reference) -> Leaves:
     """The distributions it was trained with, by what its flags really do.
 
     The flag for k^-1.5 has no effect by itself, and with that for 1/k it gives k^-0.5. Those two kinds come before uniform
     outcomes, and these before a mixture. Its log-uniform operands are rounded down, ours to the nearest integer.
     """
     params = reference.params
-    found: dict[str, Any] = {"operands": "log-uniform" if params.get("benford") else "uniform", "outcomes": "natural"}
+    distributions: Leaves = {"operands": "log-uniform" if params.get("benford") else "uniform", "outcomes": "natural"}
     inverse, root, flag_32 = (bool(params.get(f"train_{name}_dist")) for name in ("inverse", "sqrt", "32"))
     if inverse or root:
         outcomes = "inverse-sqrt" if root or flag_32 else "log-uniform"
-        return found | {"outcomes": outcomes, "max_gcd": whole(reference, "max_inverse", 1, 2**53, 100)}
+        return distributions | {"outcomes": outcomes, "max_gcd": whole(reference, "max_inverse", 1, 2**53, 100)}
     if params.get("train_uniform_gcd"):
-        return found | {"outcomes": "uniform", "max_gcd": whole(reference, "max_uniform", 1, 2**53, 100)}
+        return distributions | {"outcomes": "uniform", "max_gcd": whole(reference, "max_uniform", 1, 2**53, 100)}
     share = params.get("mixture", -1)
     if isinstance(share, int | float) and 0 < share <= 1:
-        return found | {"outcomes": "mixture", "mixture_share": float(share)}
-    return found
+        return distributions | {"outcomes": "mixture", "mixture_share": float(share)}
+    return distributions
 
 
 def words_of(base: int) -> dict[str, int]:
@@ -226,10 +228,10 @@ def to_weights(reference: Reference, config: Config) -> dict[str, Tensor]:
     bias = rows_of(decoder, "proj.bias", outputs)
     bias[BEGIN] = NEVER
     make = transformer_weights if config.model.family == "transformer" else recurrent_weights
-    found = make(config, encoder, decoder, inputs, outputs) | {"output_bias": bias}
+    weights = make(config, encoder, decoder, inputs, outputs) | {"output_bias": bias}
     for side in (encoder, decoder):
         side.require_all_taken()
-    return {name: tensor.contiguous() for name, tensor in found.items()}
+    return {name: tensor.contiguous() for name, tensor in weights.items()}
 
 
 def rows_of(side: Side, key: str, order: list[int]) -> Tensor:
@@ -242,36 +244,36 @@ def rows_of(side: Side, key: str, order: list[int]) -> Tensor:
 
 def transformer_weights(config: Config, encoder: Side, decoder: Side, inputs: list[int],
                         outputs: list[int]) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for side, order, ours, layers in ((encoder, inputs, "inputs", config.model.encoder_layers),
                                       (decoder, outputs, "outputs", config.model.decoder_layers)):
-        found[f"embed_{ours}.tokens.weight"] = rows_of(side, "embeddings.weight", order)
-        found[f"embed_{ours}.positions.weight"] = side.take("position_embeddings.weight")
-        found |= side.both("layer_norm_emb", f"embed_{ours}.norm")
+        weights[f"embed_{ours}.tokens.weight"] = rows_of(side, "embeddings.weight", order)
+        weights[f"embed_{ours}.positions.weight"] = side.take("position_embeddings.weight")
+        weights |= side.both("layer_norm_emb", f"embed_{ours}.norm")
         for index in range(layers):
             theirs, mine = f"layers.{index}", f"{side.name}.{index}"
-            found |= side.stacked([f"{theirs}.self_attention.{part}_lin" for part in "qkv"], f"{mine}.attention.qkv")
+            weights |= side.stacked([f"{theirs}.self_attention.{part}_lin" for part in "qkv"], f"{mine}.attention.qkv")
             names = {"self_attention.out_lin": "attention.out", "layer_norm1": "norm_attention",
                      "ffn.lin1": "feed_forward.up", "ffn.lin2": "feed_forward.down", "layer_norm2": "norm_feed_forward"}
             if side is decoder:
                 both = [f"{theirs}.cross_attention.{part}_lin" for part in "kv"]
-                found |= side.stacked(both, f"{mine}.cross_attention.kv")
+                weights |= side.stacked(both, f"{mine}.cross_attention.kv")
                 names |= {"cross_attention.q_lin": "cross_attention.q", "cross_attention.out_lin": "cross_attention.out",
                           "layer_norm15": "norm_cross_attention"}
             for name, new in names.items():
-                found |= side.both(f"{theirs}.{name}", f"{mine}.{new}")
-    return found
+                weights |= side.both(f"{theirs}.{name}", f"{mine}.{new}")
+    return weights
 
 
 def recurrent_weights(config: Config, encoder: Side, decoder: Side, inputs: list[int],
                       outputs: list[int]) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for side, order, ours in ((encoder, inputs, "inputs"), (decoder, outputs, "outputs")):
-        found[f"embed_{ours}.weight"] = rows_of(side, "embeddings.weight", order)
-        found |= side.both("layer_norm_emb", f"norm_{ours}")
+        weights[f"embed_{ours}.weight"] = rows_of(side, "embeddings.weight", order)
+        weights |= side.both("layer_norm_emb", f"norm_{ours}")
         for index in range(config.model.encoder_layers):
             for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                found[f"{side.name}.{part}_l{index}"] = side.take(f"layers.{part}_l{index}")
+                weights[f"{side.name}.{part}_l{index}"] = side.take(f"layers.{part}_l{index}")
     if "gru_out.weight" in encoder.weights:  # the encoder's states are not read, only its final one
         encoder.both("gru_out", "")
-    return found | decoder.both("gru_out", "read")
+    return weights | decoder.both("gru_out", "read")

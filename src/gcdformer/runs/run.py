@@ -166,8 +166,8 @@ class Run:
         from gcdformer.models import build_model
         from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
         step = self.checkpoint_step(str(checkpoint))
-        found = load_checkpoint(self.path, step)
-        problem, weights = self.problem, found.evaluated if averaged else found.model
+        checkpoint_files = load_checkpoint(self.path, step)
+        problem, weights = self.problem, checkpoint_files.evaluated if averaged else checkpoint_files.model
         check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
         model = build_model(self.config, problem)
         load_weights(model, weights)

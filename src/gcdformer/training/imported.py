@@ -43,15 +43,15 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
     total, began = sum(map(len, sets.values())), perf_counter()
     with folder.locked():
         folder.write_config(config, {"imported_from": origin})
-        found = evaluate(Predictor(model.eval(), problem, torch.device("cpu")), sets, config.evaluation.threshold,
+        evaluation = evaluate(Predictor(model.eval(), problem, torch.device("cpu")), sets, config.evaluation.threshold,
                          lambda done: on_share(done / total))
-        assert found.scores is not None, "only GCD models are imported"
+        assert evaluation.scores is not None, "only GCD models are imported"
         step = config.training.steps_per_epoch
-        scored = score_line(found.scores, explain_evaluation(config, found.tables), [])
-        scored["predictions_sha256"] = folder.write_predictions(1, found.tables)
+        scored = score_line(evaluation.scores, explain_evaluation(config, evaluation.tables), [])
+        scored["predictions_sha256"] = folder.write_predictions(1, evaluation.tables)
         seconds = perf_counter() - began
-        line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": found.loss,
-                "test_loss": found.loss, **scored, "seconds": seconds, "throughput": None}
+        line = {"epoch": 1, "step": step, "examples": step * config.training.batch_size, "loss": evaluation.loss,
+                "test_loss": evaluation.loss, **scored, "seconds": seconds, "throughput": None}
         save_checkpoint(out, Checkpoint(weights, {}, TrainingState(step, 1, seconds)))
         folder.append_metrics(cast(Line, line))  # no step was taken, so there is no learning rate
     return Run(out)
