@@ -3,8 +3,8 @@
 A page on a local static server loads the module and weights (fresh ones of the preset's shape, or a run's), and answers.
 cold: from the navigation to the first answer, in a new browser each time. later: milliseconds of each further answer, with
 and without a trace, and under a prior (which is for trained weights: fresh ones are sure of nothing, so that the search is
-long). exported, for a run: its exported page opened at a question, from the first paint to the answer, and what was transferred.
-Needs quiet cores; figures are JSON.
+long). exported, for a run: its exported page opened at a question, from the first paint to the answer, and the bytes
+transferred. Needs quiet cores; figures are JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The live figures of the site: the lab's page of the bundled runs as one file, and a still for readers without JavaScript.
 
-A hook of MkDocs (see mkdocs.yml). In a page, `<figure class="live" data-view="#/run/example?only=grid">` is a figure of the lab
-by its address there. It gets a drawing or a sentence that is computed here from the same run; docs/assets/live.js puts the
-lab's page in its place when the reader comes near.
+A hook of MkDocs (see mkdocs.yml). In a page, `<figure class="live" data-view="#/run/example?only=grid">` is a figure of the
+lab, by its address there. It gets a drawing or a sentence that is computed here from the same run; docs/assets/live.js puts
+the lab's page in its place when the reader comes near.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def live_page() -> str:
     """The lab's page of the bundled runs; made once, also when MkDocs serves and builds again."""
     with tempfile.TemporaryDirectory() as folder:
-        return export_single_file([entry.path for entry in EXAMPLES.values()], Path(folder) / PAGE).read_text(encoding="utf-8")
+        page = export_single_file([entry.path for entry in EXAMPLES.values()], Path(folder) / PAGE)
+        return page.read_text(encoding="utf-8")
 
 
 @cache
@@ -93,7 +94,7 @@ def drawing(run: Run, only: str, words: dict[str, str]) -> Any:
 
 
 def answers(run: Run, words: dict[str, str]) -> list[str]:
-    """The question of an address with the model's answer; under the natural prior, and with a prime flipped, if it asks so."""
+    """The answer to the question of an address; under the natural prior and with a prime flipped too, if it asks so."""
     a, b = int(words["a"]), int(words["b"])
     own = int(run.predict(a, b))
     lines = [f"For the pair ({a:,}, {b:,}) the model answers {own}. {reason(explain_run(run, run.epoch()), a, b, own)}"]
@@ -103,6 +104,6 @@ def answers(run: Run, words: dict[str, str]) -> list[str]:
         found = saved_mechanism(run)
         assert found is not None, f"{run.path}: has no mechanism"
         flipped = flip_in_run(run, found, int(words["flip"]), a, b)
-        lines.append(f"With divisibility of a by {words['flip']} flipped inside the network the rules say {flipped.expected}, and "
-                     f"{flipped.answer} comes out.")
+        lines.append(f"With divisibility of a by {words['flip']} flipped inside the network, "
+                     f"the rules say {flipped.expected}, and {flipped.answer} comes out.")
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,22 @@ def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedP
     """Run the command line in a process of its own."""
     return subprocess.run([sys.executable, "-m", "gcdformer", *map(str, words)], capture_output=True, text=True,
                           input=stdin, check=False)
+
+
+def build_site(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    """The documentation in a folder as a site, strictly."""
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
+    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation, built."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = build_site(ROOT, folder)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    return folder
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, build_site
 from gcdformer.cli import VERBS, build_parsers, main
 from gcdformer.paper import TABLES
 
@@ -76,16 +73,7 @@ def test_every_layer_is_in_the_page_of_how_it_works() -> None:
     assert folders == set(re.findall(r"^\| `(\w+)/`", text, re.MULTILINE))
 
 
-def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
-    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    done = build(ROOT, site)
-    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = {str(path.relative_to(site)): path.read_text() for path in site.rglob("*.html")}
     assert {"index.html", "rules.html", "faq.html", "commands.html", "settings.html", "api/python.html"} <= set(pages)
     for name, text in pages.items():
@@ -100,6 +88,11 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
         assert f'id="gcdformer.{name}"' in pages["api/python.html"]
     curves = re.findall(r'<h2 id="([^"]+)">(?:(?!<h2).)*?<figure><svg role="img"', pages["REPRODUCTION.html"], re.DOTALL)
     assert curves == [name for name, table in TABLES.items() if table.curves], "drawn from the ledger"
+    live = {name: re.findall(r'<figure class="live" data-src="live.html([^"]+)">\s*<div class="still">', text)
+            for name, text in pages.items() if "<figure" in text}
+    assert {name: len(views) for name, views in live.items() if views} == {
+        "index.html": 2, "rules.html": 3, "prior.html": 1, "mechanism.html": 3} and (site / "assets" / "live.js").is_file()
+    assert 'data-source="inside"' in pages["live.html"] and not any("data-view" in text for text in pages.values())
     assert "class ModularAddition" in re.sub(r"<[^>]+>", "", pages["extend.html"])
 
 
@@ -113,7 +106,7 @@ def test_a_broken_link_or_name_ends_the_build(lines: list[str], tmp_path: Path) 
     text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[0]
     text = re.sub(r"^(hooks|watch|extra_css): .*\n", "", text, flags=re.MULTILINE)
     (tmp_path / "mkdocs.yml").write_text(text + "\n")
-    done = build(tmp_path, tmp_path / "site")
+    done = build_site(tmp_path, tmp_path / "site")
     assert done.returncode != 0
     for line in lines:
         assert re.split(r"[(\[#: )\]]+", line.rstrip(")]"))[-1] in done.stderr, done.stderr

@@ -23,7 +23,8 @@ FIGURES = {"ask": ("#/ask/example?a=160&b=120&only=ask", ".question"), "grid": (
            "curves": ("#/run/example?only=curves", ".panel"), "heat": ("#/run/example?epoch=20&only=heat", ".heat canvas"),
            "clock": ("#/mechanism/example?only=clock&p=3", ".clock")}
 HEADS = {"grid": "k,prediction,share,right,rule,kind", "curves": "epoch,examples,", "heat": "k,prediction,share",
-         "history": "epoch,k,state", "places": "p,site,position,removes,adds", "clock": "p,digit,x,y,residue", "overlap": "p,2,3,5"}
+         "history": "epoch,k,state", "places": "p,site,position,removes,adds", "clock": "p,digit,x,y,residue",
+         "overlap": "p,2,3,5"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -120,7 +121,7 @@ def test_the_place_that_was_chosen_stays_in_the_address(tab: Tab, single: Path) 
     address = page.url
     assert re.search(r"[?&]at=\d", address) and "only=places" in address
     page = tab.open(address)
-    assert set(pressed.get_attribute("data-key") for pressed in page.locator("[aria-pressed=true]").all()) == {key}
+    assert {pressed.get_attribute("data-key") for pressed in page.locator("[aria-pressed=true]").all()} == {key}
 
 
 def test_the_servers_own_page_gives_no_code_for_frames(tab: Tab, tmp_path: Path) -> None:
