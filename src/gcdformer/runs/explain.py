@@ -32,6 +32,8 @@ RECENT = 5
 
 Done = Callable[[int], None]
 """Called with how much is done so far."""
+OnBatch = Callable[[int, int], None]
+"""Called with how many pairs are answered, and of how many; what it raises ends the evaluation."""
 
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
@@ -127,16 +129,21 @@ def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
 
 
 def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
-                        on_batch: Callable[[int, int], None] = lambda done, total: None) -> Explanation:
+                        on_batch: OnBatch = lambda done, total: None) -> Explanation:
     """A checkpoint's model on the run's own test sets, its answers decided under a prior."""
+    return explain_evaluation(run.config, tables_under_prior(run, checkpoint, prior, on_batch))
+
+
+def tables_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
+                       on_batch: OnBatch = lambda done, total: None) -> dict[str, PredictionTable]:
+    """The prediction tables behind that."""
     from gcdformer.evaluation.evaluate import evaluate
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
     sets = test_sets(run.config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
-    found = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
-                     lambda done: on_batch(done, total))
-    return explain_evaluation(run.config, found.tables)
+    return evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
+                    lambda done: on_batch(done, total)).tables
 
 
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:
