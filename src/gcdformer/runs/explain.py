@@ -137,13 +137,12 @@ def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | No
 def tables_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
                        on_batch: OnBatch = lambda done, total: None) -> dict[str, PredictionTable]:
     """The prediction tables behind that."""
-    from gcdformer.evaluation.evaluate import evaluate
+    from gcdformer.evaluation.evaluate import prediction_tables
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
     sets = test_sets(run.config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
-    return evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
-                    lambda done: on_batch(done, total)).tables
+    return prediction_tables(run.predictor(checkpoint, prior=prior), sets, lambda done: on_batch(done, total))
 
 
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:
