@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each sets up in .venv what it needs, once.
-.PHONY: demo test check compile lint setup docs scale faults test-device lock audit clean
+.PHONY: demo test check compile lint setup docs notebooks scale faults test-device lock audit clean
 SHELL := /bin/bash
 LEAN := .venv/.ready-demo
 READY := .venv/.ready
@@ -49,6 +49,10 @@ test-device: $(READY)
 # The documentation as a site, strict; part of make test too. To read it with its search: python3 -m http.server -d site
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --site-dir site
+
+# Run the notebooks and store their outputs in them: two of them train for a few minutes. The tests see whether it is needed.
+notebooks: $(READY)
+	.venv/bin/python scripts/notebooks.py
 
 # Ray and torchrun under faults: minutes, one process at a time.
 scale: $(READY)

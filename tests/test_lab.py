@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
-from gcdformer.lab import ask, bands, models, paper_types, places, schema, server
+from gcdformer.lab import ask, bands, decided, models, paper_types, places, schema, server
 from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.summaries import Summaries, sample_lines
@@ -241,6 +241,7 @@ ANSWERS = {
     "/api/runs/example/model": models.ModelView,
     "/api/runs/sweep~gru/model?epoch=1": models.ModelView,
     "/api/runs/example/surprise": ask.Surprise,
+    "/api/runs/example/decided?epoch=20&prior=training": decided.DecidedView,
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,
     "/api/runs/example-grokking/mechanism": places.MechanismView,
     "/api/runs/example-grokking/flip?p=3&a=1398&b=2604": places.Flipped,

@@ -54,6 +54,15 @@ def test_readme_opens_with_the_two_commands() -> None:
         assert result.returncode == 0, result.stderr
 
 
+def test_readme_shows_small_pictures_of_the_lab_light_and_dark() -> None:
+    """As scripts/lab_picture.py takes them: a PNG's width and height stand at its bytes 16 to 23."""
+    names = re.findall(r'(?:src|srcset)="(docs/assets/lab-(?:light|dark)\.png)"', README)
+    pictures = [(ROOT / name).read_bytes() for name in names]
+    assert len(set(names)) == 2 and all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert all(len(picture) < 150_000 for picture in pictures) and len({picture[16:24] for picture in pictures}) == 1
+    assert (ROOT / "scripts" / "lab_picture.py").is_file()
+
+
 def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In this process, as loading torch for each of them would take most of the time."""
     monkeypatch.chdir(tmp_path)

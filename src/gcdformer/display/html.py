@@ -157,6 +157,7 @@ def known(explanation: Explanation) -> str:
 
 
 def grid(explanation: Explanation) -> str:
+    """f(k) in rows of ten. Where a page drops the style, as code hosts do, the line breaks still make the rows."""
     cells = []
     for cell in explanation_cells(explanation):
         if cell.kind == "untested":
@@ -164,8 +165,10 @@ def grid(explanation: Explanation) -> str:
             continue
         values = list(explanation.shares[cell.k].items())[:4]
         others = ", ".join(f"{'?' if readable(v) is None else v} {100 * s:.1f} %" for v, s in values)
-        cells.append(f'<span class="{cell.kind}" title="k = {cell.k}: {others}"><small>{cell.k}</small>{cell.text}</span>')
-    return f'<div class="grid" role="img" aria-label="f(k) for every k tested">{"".join(cells)}</div>'
+        title = f"k = {cell.k}: {others}"
+        cells.append(f'<span class="{cell.kind}" title="{title}"><small>{cell.k}</small> <b>{cell.text}</b></span>')
+    rows = "<br>".join(" ".join(cells[start:start + 10]) for start in range(0, len(cells), 10))
+    return f'<div class="grid" role="img" aria-label="f(k) for every k tested">{rows}</div>'
 
 
 def classes_table(explanation: Explanation) -> str:

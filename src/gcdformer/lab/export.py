@@ -14,6 +14,7 @@ from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
 from gcdformer.lab.bundle import bundle
 from gcdformer.lab.catalogue import Catalogue, Entry
+from gcdformer.lab.decided import decided_files
 from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.places import more_files
@@ -35,6 +36,7 @@ ASKED_IN_PAGE = "gcd"
 BUNDLED = ("index.html", "api.js", "app.js", "asker.js", "dom.js", "download.js", "route.js", "share.js", "figures", "model",
            "styles", "views")
 """What an exported page has in its index file, its one script and its one style sheet."""
+TOO_LARGE = "The model is large, so it was not asked under another prior when this page was made."
 File = tuple[str, bytes]
 """A path and what is there."""
 
@@ -114,14 +116,20 @@ def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]
     can_ask = view["has_gcd"] and view["task"] == ASKED_IN_PAGE and decides_in_page(catalogue.config(entry))
     wanted = {view["best_epoch"], *view["checkpoints"][-1:]} if can_ask else set()
     run: RunDetails = {**view, "checkpoints": [epoch for epoch in view["checkpoints"] if epoch in wanted], "live": False}
+    models = [model_view(catalogue, entry, epoch) for epoch in run["checkpoints"]]
+    if any(not model["in_page"] for model in models):
+        run["priors"]["refusal"] = TOO_LARGE
     yield f"{folder}/run.json", to_json(run)
     if view["has_gcd"]:
         for epoch in view["columns"]["epoch"]:
             yield f"{folder}/epochs/{epoch}.json", to_json(epoch_view(catalogue, entry, epoch))
-        yield from ((f"{folder}/{name}", to_json(value)) for name, value in more_files(entry, run["checkpoints"]))
-    for epoch in run["checkpoints"]:
-        yield f"{folder}/models/{epoch}.json", to_json(model_view(catalogue, entry, epoch))
-        yield f"{folder}/models/{epoch}.safetensors", small_weights(catalogue, entry, epoch)
+        more = [*more_files(entry, run["checkpoints"])]
+        if run["priors"]["refusal"] is None:
+            more += decided_files(catalogue, entry, run["checkpoints"])
+        yield from ((f"{folder}/{name}", to_json(value)) for name, value in more)
+    for model in models:
+        yield f"{folder}/models/{model['epoch']}.json", to_json(model)
+        yield f"{folder}/models/{model['epoch']}.safetensors", small_weights(catalogue, entry, model["epoch"])
 
 
 def small_weights(catalogue: Catalogue, entry: Entry, epoch: int) -> bytes:

@@ -1,4 +1,5 @@
-"""The decision prior of the Ask page: from the training's to another one, in steps. A share of the way scales the offsets.
+"""The decision priors that the lab offers: on the Ask page from the training's to another one, in steps, where a share of
+the way scales the offsets; on a run's page a choice of a few.
 
 Runs that were trained from a file have none here: it lies outside the run's folder.
 """
@@ -15,7 +16,10 @@ from gcdformer.config import Config, checked_prior, prior_in_words
 from gcdformer.data.problem import Problem
 from gcdformer.errors import UserError
 from gcdformer.evaluation.prior import DecisionPrior, decision_prior
-from gcdformer.lab.schema import doc
+from gcdformer.lab.schema import Priors, doc
+
+MOST_PAIRS = 1_000_000
+"""Pairs in a test set up to which a model answers it again for a page."""
 
 
 class PriorView(TypedDict):
@@ -38,6 +42,23 @@ def decides_in_page(config: Config) -> bool:
 
 def far_prior(config: Config) -> str:
     return "natural" if config.evaluation.prior == "training" else config.evaluation.prior
+
+
+def offered_priors(config: Config) -> Priors:
+    """The priors under which a run's epochs can be shown, as far as the configuration tells."""
+    own, data = config.evaluation.prior, config.data
+    as_natural = data.outcomes == "natural" and data.operands == "uniform" and not data.shifts
+    refusal = None
+    if trained_from_file(config):
+        refusal = "This run was trained from a file, so it is not known here how often each GCD came up in training."
+    elif config.evaluation.test_file is not None:
+        refusal = "This run was tested on a file, which lies outside its folder, so it cannot be asked again here."
+    elif config.evaluation.test_size > MOST_PAIRS:
+        refusal = "Its test sets are too large to be asked again here; gcdformer explain --prior does it."
+    elif as_natural and own in ("training", "natural"):
+        refusal = "In training each GCD came up as often as among random pairs, so the natural prior is the training's."
+    names = [own] if refusal else list(dict.fromkeys(["training", *([] if as_natural else ["natural"]), own]))
+    return {"own": own, "offered": [{"name": name, "says": prior_in_words(name)} for name in names], "refusal": refusal}
 
 
 def offered_prior(config: Config, problem: Problem, step: int) -> DecisionPrior | None:

@@ -121,6 +121,19 @@ class TimelineOfD(TypedDict):
     stagnation: Annotated[list[tuple[int, int]], doc("first and last epoch of long periods without change")]
 
 
+class OfferedPrior(TypedDict):
+    name: str
+    says: str
+
+
+class Priors(TypedDict):
+    """The decision priors that a run's epochs can be shown under."""
+
+    own: Annotated[str, doc("under which the run was evaluated")]
+    offered: Annotated[list[OfferedPrior], doc("its own among them")]
+    refusal: Annotated[str | None, doc("why only its own is offered")]
+
+
 class RunView(Named, Description):
     """A run, every evaluation in short. The last three are only there if `has_gcd`."""
 
@@ -130,6 +143,7 @@ class RunView(Named, Description):
     best_epoch: int | None
     columns: Columns
     checkpoints: Annotated[list[int], doc("epochs whose model can be asked")]
+    priors: Priors
     base_primes: list[int]
     repeat: Annotated[str, doc("the command that trains it again")]
     config: Annotated[str, doc("config.toml")]
@@ -221,6 +235,7 @@ class EpochDetails(TypedDict):
     """One epoch: what the model predicts, and the rules."""
 
     epoch: int
+    prior: Annotated[str, doc("under which the answers were decided")]
     form: Annotated[str, doc("the letter of the form of rules: R, G, U or none")]
     form_says: str
     why: str

@@ -1,7 +1,7 @@
 """The lab's web server: the page, and the JSON API under /api/ that it and notebooks use. Described at /api/openapi.json.
 
-Only endpoints: what they send is made by summaries.py, views.py, bands.py, places.py, ask.py, paper.py and
-trainings.py.
+Only endpoints: what they send is made by summaries.py, views.py, decided.py, bands.py, places.py, ask.py,
+paper.py and trainings.py.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from gcdformer.lab.ask import Asked, Asker, Surprise
 from gcdformer.lab.bands import Bands, BandsView
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
+from gcdformer.lab.decided import DecidedView, Decisions
 from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE
@@ -66,13 +67,14 @@ Weights = Annotated[int | None, Query(description="an epoch with weights; the ne
 
 Prior = Annotated[str | None, Query(description="training, natural, uniform, ALPHA of k^-ALPHA; the run's own if left out",
                                     max_length=30)]
+PriorWanted = Annotated[str, Query(description="training, natural, uniform, ALPHA of k^-ALPHA", max_length=30)]
 Share = Annotated[float, Query(description="how far to go from the training's prior to that one", ge=0, le=1)]
 
 
 def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = False) -> FastAPI:
     """The application for the runs below `root`."""
     catalogue = Catalogue(root)
-    summaries, asker, bands = Summaries(catalogue), Asker(catalogue), Bands()
+    summaries, asker, bands, decisions = Summaries(catalogue), Asker(catalogue), Bands(), Decisions(catalogue)
     trainings = Trainings(root) if allow_training else None
     epochs: Cache[EpochDetails] = Cache(CACHED_EPOCHS)
     views: Cache[RunView] = Cache(CACHED_RUNS)
@@ -87,6 +89,7 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         ready.cancel()
+        decisions.close()
         if trainings is not None:
             trainings.close()
 
@@ -126,6 +129,11 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
         entry = catalogue.find(run)
         key = entry.path, epoch, stamp(RunFolder(entry.path).predictions_path(epoch))
         return tagged(request, epochs.get(key, lambda: epoch_view(catalogue, entry, epoch)))
+
+    @app.get("/api/runs/{run}/decided", response_model=DecidedView,
+             summary="An epoch decided under another prior; the model is asked, so ask again until it is done")
+    def decided(request: Request, run: RunId, epoch: EpochWanted, prior: PriorWanted) -> Response:
+        return tagged(request, decisions.get(catalogue.find(run), epoch, prior))
 
     @app.get("/api/runs/{run}/bands", response_model=BandsView,
              summary="An epoch's certificate by bands of size and order; the model is asked, which takes seconds")

@@ -11,6 +11,7 @@ from gcdformer.explanation import Explanation
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.priors import offered_priors
 from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
 from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
@@ -38,7 +39,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
             "test_size": config.evaluation.test_size, "best_epoch": best["epoch"] if best else None,
             "columns": columns_of(lines),
             "checkpoints": epochs_with_weights(entry, config.training.steps_per_epoch, len(lines)),
-            "base_primes": sorted(prime_factors(config.task.base)),
+            "priors": offered_priors(config), "base_primes": sorted(prime_factors(config.task.base)),
             "repeat": repeat_command(config, entry.path.name), "config": config.to_toml(),
         }
         if with_gcd:
@@ -92,27 +93,33 @@ def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
     """One epoch: f(k) for every k with the values it hesitates between, the heat map's cells, the rules, the certificate."""
     tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
-        sets = known_sets(explanation)
-        return {
-            "epoch": epoch, "form": explanation.form.letter, "form_says": explanation.form.title, "why": explanation.why,
-            "certified": explanation.certified, "verdict": explanation.verdict, "D": explanation.correct,
-            "being_learned": explanation.being_learned, "grokked": explanation.grokked,
-            "E": explanation.labels if explanation.form.has_classes else None,
-            "classes": class_views(explanation) if explanation.form.has_classes else None,
-            "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
-            "prime_powers": prime_power_view(explanation),
-            "f": k_views(explanation),
-            "cells": heat_cells(tables["stratified"]),
-            "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
-                       "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
-                      for says, rule in rule_words(explanation)],
-            "fidelity": {name: {"value": fidelity.value, "low": fidelity.interval[0], "high": fidelity.interval[1],
-                                "n": fidelity.n} for name, fidelity in explanation.fidelity.items()},
-            "accuracy": {"measured": explanation.measured_accuracy, "predicted": explanation.predicted_accuracy},
-            "counterexamples": [{"a": pair.a, "b": pair.b, "gcd": pair.gcd, "prediction": pair.prediction,
-                                 "rule": pair.rule, "set": pair.set} for pair in explanation.counterexamples[:SHOWN_PAIRS]],
-            "examples": example_pairs(tables["stratified"]),
-        }
+        return epoch_details(epoch, catalogue.config(entry).evaluation.prior, tables, explanation)
+
+
+def epoch_details(epoch: int, prior: str, tables: dict[str, PredictionTable], explanation: Explanation) -> EpochDetails:
+    """The same from tables that were decided under any prior."""
+    sets = known_sets(explanation)
+    return {
+        "epoch": epoch, "prior": prior,
+        "form": explanation.form.letter, "form_says": explanation.form.title, "why": explanation.why,
+        "certified": explanation.certified, "verdict": explanation.verdict, "D": explanation.correct,
+        "being_learned": explanation.being_learned, "grokked": explanation.grokked,
+        "E": explanation.labels if explanation.form.has_classes else None,
+        "classes": class_views(explanation) if explanation.form.has_classes else None,
+        "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
+        "prime_powers": prime_power_view(explanation),
+        "f": k_views(explanation),
+        "cells": heat_cells(tables["stratified"]),
+        "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
+                   "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
+                  for says, rule in rule_words(explanation)],
+        "fidelity": {name: {"value": fidelity.value, "low": fidelity.interval[0], "high": fidelity.interval[1],
+                            "n": fidelity.n} for name, fidelity in explanation.fidelity.items()},
+        "accuracy": {"measured": explanation.measured_accuracy, "predicted": explanation.predicted_accuracy},
+        "counterexamples": [{"a": pair.a, "b": pair.b, "gcd": pair.gcd, "prediction": pair.prediction,
+                             "rule": pair.rule, "set": pair.set} for pair in explanation.counterexamples[:SHOWN_PAIRS]],
+        "examples": example_pairs(tables["stratified"]),
+    }
 
 
 def class_views(explanation: Explanation) -> list[ClassOfK]:

@@ -32,6 +32,8 @@ RECENT = 5
 
 Done = Callable[[int], None]
 """Called with how much is done so far."""
+OnBatch = Callable[[int, int], None]
+"""Called with how many pairs are answered, and of how many; what it raises ends the evaluation."""
 
 
 def explain(target: PredictionTable | Run | str | Path | Callable[..., Any], base: int | None = None, *,
@@ -130,20 +132,23 @@ def explain_run(run: Run, checkpoint: str | int = "last") -> Explanation:
 
 
 def explain_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
-                        on_batch: Callable[[int, int], None] = lambda done, total: None, most: int | None = None
-                        ) -> Explanation:
+                        on_batch: OnBatch = lambda done, total: None, most: int | None = None) -> Explanation:
     """A checkpoint's model on the run's own test sets, its answers decided under a prior; with `most`, on sets of that many
     pairs if its own are larger."""
-    from gcdformer.evaluation.evaluate import evaluate
+    return explain_evaluation(run.config, tables_under_prior(run, checkpoint, prior, on_batch, most))
+
+
+def tables_under_prior(run: Run, checkpoint: str | int, prior: str | float | None,
+                       on_batch: OnBatch = lambda done, total: None, most: int | None = None) -> dict[str, PredictionTable]:
+    """The prediction tables behind that."""
+    from gcdformer.evaluation.evaluate import prediction_tables
     run.require_gcd()
     run.require_same_file("test_file", run.config.evaluation.test_file)
     size = run.config.evaluation.test_size
     config = run.config if most is None else run.config.replace(test_size=min(most, size))
     sets = test_sets(config, run.problem, run.epoch(str(checkpoint)))
     total = sum(map(len, sets.values()))
-    evaluation = evaluate(run.predictor(checkpoint, prior=prior), sets, run.config.evaluation.threshold,
-                     lambda done: on_batch(done, total))
-    return explain_evaluation(run.config, evaluation.tables)
+    return prediction_tables(run.predictor(checkpoint, prior=prior), sets, lambda done: on_batch(done, total))
 
 
 def explain_evaluation(config: Config, tables: dict[str, PredictionTable], earlier: Earlier = no_earlier) -> Explanation:

@@ -77,6 +77,18 @@ export const weightsOf = async (id, epoch) =>
   bytes(exported ? `${await folder(id)}/models/${epoch}.safetensors` : `${run(id)}/weights?epoch=${epoch}`);
 export const bands = async (id, epoch) =>
   (await request(exported ? `${await folder(id)}/bands/${epoch}.json` : `${run(id)}/bands?epoch=${epoch}`)).body;
+// An epoch under another prior than the run's own. The server asks the model, and `onProgress` hears how far it is: 0..1.
+export async function decided(id, epoch, prior, onProgress, signal) {
+  const path = exported
+    ? `${await folder(id)}/decided/${epoch}-${prior}.json`
+    : `${run(id)}/decided?${new URLSearchParams({ epoch, prior })}`;
+  for (;;) {
+    const { body } = await request(path, { signal });
+    if (body.error) throw new Refused(body.error, 0, false);
+    if (body.details) return body.details;
+    onProgress(body.done);
+  }
+}
 export const mechanism = async (id) => (await request(exported ? `${await folder(id)}/mechanism.json` : `${run(id)}/mechanism`)).body;
 export const flip = async (id, p, a, b) => (await request(`${run(id)}/flip?${new URLSearchParams({ p, a, b })}`)).body;
 export const paper = async () => (await request(exported ? "data/paper.json" : "api/paper")).body;

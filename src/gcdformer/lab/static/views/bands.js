@@ -4,6 +4,7 @@ import { bands } from "../api.js";
 import { h, percent, table, whole } from "../dom.js";
 import { savedTable } from "../download.js";
 import { bandsFigure } from "../figures/bands.js";
+import { keptEpochs } from "./switch.js";
 
 const REST = 400;
 const MARKS = { yes: ["✓", "holds"], no: ["✗", "does not hold"], wait: ["…", "undecided"] };
@@ -55,8 +56,7 @@ export class BandsSection {
 }
 
 function notKept(run, epoch) {
-  const kept = run.checkpoints.length ? ` Those of ${run.checkpoints.length > 6 ? `epochs ${run.checkpoints[0]} to ${run.checkpoints.at(-1)}` : `epoch ${run.checkpoints.join(", ")}`} are.` : "";
-  return `Sizes and orders were not judged: the weights of epoch ${epoch} are not kept.${kept}`;
+  return `Sizes and orders were not judged: the weights of epoch ${epoch} are not kept.${keptEpochs(run)}`;
 }
 
 function bandsOf(found) {

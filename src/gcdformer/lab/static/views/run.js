@@ -11,8 +11,9 @@ import { integer, joinIds, link, update } from "../route.js";
 import { sharedFigure } from "../share.js";
 import { BandsSection } from "./bands.js";
 import { Player } from "./player.js";
+import { PriorSwitch } from "./switch.js";
 import {
-  certificate, classesTable, counterexamples, describe, detail, facts, knownFormula, lede, otherLede, rulesList, runTitle,
+  certificate, classesTable, counterexamples, decidedNote, describe, detail, facts, knownFormula, lede, otherLede, rulesList, runTitle,
   sentence, verdictBadge,
 } from "./words.js";
 
@@ -23,7 +24,7 @@ export async function runView(place, { id, params }, context, signal) {
   let { body: run, tag } = await oneRun(id);
   if (!run.columns.epoch.length) return waiting(place, run, signal);
   if (!run.has_gcd) return otherTask(place, run, signal);
-  const page = new RunPage(place, run, signal);
+  const page = new RunPage(place, run, params.get("prior"), signal);
   const last = run.columns.epoch.length;
   page.chosen = integer(params, "k");
   await page.go(Math.min(Math.max(integer(params, "epoch") ?? last, 1), last), { write: false });
@@ -48,7 +49,7 @@ const repeatSection = (run) =>
     h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })));
 
 class RunPage {
-  constructor(place, run, signal) {
+  constructor(place, run, prior, signal) {
     this.run = run;
     this.epochs = new Epochs(run.id);
     this.hovered = null;
@@ -56,6 +57,7 @@ class RunPage {
     this.data = null;
     const focus = { onHover: (k) => this.hover(k), onChoose: (k) => this.choose(k) };
     this.player = new Player(run, { onEpoch: (epoch) => this.go(epoch), ready: (epoch) => this.epochs.get(epoch) });
+    this.prior = new PriorSwitch(run, prior, { onChoose: (name) => this.decide(name), onMade: () => this.redecide() }, signal);
     this.curves = new Curves(series(run), { events: run.timeline.prime_powers, onChoose: (epoch) => this.seek(epoch) });
     this.grid = new Grid(focus);
     this.heat = new Heat(focus);
@@ -64,7 +66,7 @@ class RunPage {
     this.history = new History(run, { onEpoch: (epoch) => this.seek(epoch), onHover: (k) => this.hover(k) });
     const part = (tag) => (name) => [name, h(tag, { class: name })];
     this.parts = Object.fromEntries([
-      ...["lede", "form", "formula", "grokked"].map(part("p")),
+      ...["lede", "form", "formula", "grokked", "decided"].map(part("p")),
       ...["detail", "rules", "certificate", "counter", "events", "badge", "facts"].map(part("div")),
     ]);
     place.append(...this.layout());
@@ -90,6 +92,7 @@ class RunPage {
       hero({ crumbs: crumbs(run), title: runTitle(run) },
         h("div", { class: "opening" }, h("div", {}, parts.badge, parts.lede, actions), parts.facts)),
       this.player.element,
+      this.prior.element,
       h("section", { class: "wide" },
         h("div", { class: "side" },
           h("h2", { text: "It learns in steps" }),
@@ -100,7 +103,7 @@ class RunPage {
         h("div", { class: "answers" },
           h("h2", { text: "What it predicts" }),
           h("p", { text: "One cell for each GCD k from 1 to 100, with f(k), the usual prediction for pairs whose GCD is k. The line below shows how sure it is: full if every pair gets that prediction." }),
-          sharedFigure("grid", `What ${run.name} predicts`, 720, this.grid, gridLegend())),
+          sharedFigure("grid", `What ${run.name} predicts`, 720, this.grid, gridLegend(), parts.decided)),
         parts.detail,
         h("div", { class: "knows" },
           h("h2", { text: "What it knows" }),
@@ -144,11 +147,22 @@ class RunPage {
     const data = this.epochs.now(epoch) ?? (await this.epochs.get(epoch));
     if (this.epoch !== epoch) return;
     const began = performance.now();
-    this.show(data);
+    this.recorded = data;
+    this.show(this.prior.show(epoch) ?? data);
     this.bands.show(epoch);
     performance.measure("redraw", { start: began });
     const near = Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i]).flat();
     this.epochs.ahead(near.filter((other) => other >= 1 && other <= last));
+  }
+
+  // Show the epoch under the prior that is chosen, or as it was recorded until that is here.
+  redecide(run = this.run) {
+    this.show(this.prior.show(this.epoch, run) ?? this.recorded);
+  }
+
+  decide(prior) {
+    update({ prior });
+    this.redecide();
   }
 
   seek(epoch) {
@@ -164,7 +178,7 @@ class RunPage {
     this.grid.show(data);
     this.heat.data = data;
     this.sieve.show(data);
-    parts.lede.replaceChildren(...lede(run, data.epoch - 1));
+    parts.lede.replaceChildren(...lede(run, data));
     parts.badge.replaceChildren(verdictBadge(data), run.live ? h("span", { class: "badge live", text: "training now" }) : "");
     parts.facts.replaceChildren(...facts(data));
     parts.formula.replaceChildren(...knownFormula(data, run.base));
@@ -172,6 +186,7 @@ class RunPage {
       ? `Outlined: ${list(grokked)} ${grokked.length > 1 ? "do" : "does"} not divide ${run.base}; grokked.`
       : "";
     parts.form.replaceChildren("Form ", h("b", { text: data.form }), `: ${data.form_says}. ${capital(data.why)}.`);
+    parts.decided.textContent = decidedNote(run, data);
     parts.rules.replaceChildren(rulesList(data));
     parts.certificate.replaceChildren(certificate(data));
     parts.counter.replaceChildren(...[classesTable(data), counterexamples(run, data)].filter(Boolean));
@@ -213,7 +228,7 @@ class RunPage {
     this.history.update(run);
     this.drawEvents();
     if (atEnd || shrunk) this.go(run.columns.epoch.length, { write: false });
-    else if (this.data) this.show(this.data);
+    else if (this.data) this.redecide(run);
     this.bands.show(this.epoch, run);
   }
 

@@ -2,6 +2,7 @@
 
 import { answer, bar, capital, factors, h, list, millions, minutes, percent, plural, product, share, table, whole } from "../dom.js";
 import { link } from "../route.js";
+import { priorWords } from "./switch.js";
 
 const MODELS = { transformer: "A transformer", lstm: "An LSTM", gru: "A GRU" };
 
@@ -17,17 +18,29 @@ export const describe = (run) => `${run.model}, seed ${run.seed}, ${run.examples
 // A timeline's sentence without the epoch, which stands beside it.
 export const sentence = (step) => `${capital(step.text.replace(/^epoch \d+: /, "")).replaceAll("->", "→")}.`;
 
-export function lede(run, index) {
+export function lede(run, data) {
   const { columns } = run;
-  const right = columns.accuracy[index];
+  const index = data.epoch - 1;
+  const right = data.accuracy.measured;
+  const how = data.prior === run.priors.own ? "" : `, its answers decided under ${priorWords(run, data.prior)}`;
   return [
     `${MODELS[run.family] ?? "A model"} reads two integers up to ${whole(run.maximum)}, written in base ${run.base}, and has to predict their greatest common divisor. `,
     h("strong", {
-      text: `After epoch ${columns.epoch[index]} (${millions(columns.examples[index])} examples, ${minutes(columns.seconds[index])}) it is right for ${percent(right)} of random pairs`,
+      text: `After epoch ${columns.epoch[index]} (${millions(columns.examples[index])} examples, ${minutes(columns.seconds[index])}) it is right for ${percent(right)} of random pairs${how}`,
     }),
-    `${right > 50 ? ", although it knows only" : " and knows"} ${columns.n_correct[index]} of the first 100 GCD. Drag the slider, or press play, to watch the set grow.`,
+    `${right > 50 ? ", although it knows only" : " and knows"} ${data.D.length} of the first 100 GCD. Drag the slider, or press play, to watch the set grow.`,
   ];
 }
+
+// Of answers that were not simply the likeliest ones.
+export const decidedNote = (run, { prior }) =>
+  prior === "training"
+    ? ""
+    : `Decided under ${priorWords(run, prior)}; so are f(k) and the share of correct answers for each k, which is measured on the stratified test set: equally many pairs for every k.`;
+
+// Where the slider of the Ask page has to stand for this prior: nothing for the run's own.
+const askedUnder = (run, { prior }) =>
+  prior === run.priors.own ? null : prior === "training" ? 0 : run.priors.own === "training" ? 100 : null;
 
 export function otherLede(run) {
   const last = run.columns.epoch.length - 1;
@@ -75,7 +88,7 @@ export function detail(run, data, k) {
     h("div", { class: "bars" }, shown.map(([value, part]) => bar(answer(value), part, kind(value)))),
     h("p", { text: whySentence(cell, data) }),
     a && run.checkpoints.length
-      ? h("p", {}, h("a", { href: link("ask", run.id, { a, b, epoch }), text: `Ask the model such a pair: ${whole(a)} and ${whole(b)}` }))
+      ? h("p", {}, h("a", { href: link("ask", run.id, { a, b, epoch, prior: askedUnder(run, data) }), text: `Ask the model such a pair: ${whole(a)} and ${whole(b)}` }))
       : null,
   ];
 }
@@ -130,7 +143,7 @@ export function counterexamples(run, data) {
   if (!hasRules(data)) return null;
   if (!pairs.length) return h("p", { text: "No pair that was tried speaks against the rules." });
   const asked = run.checkpoints.includes(data.epoch);
-  const ask = ({ a, b }) => h("a", { href: link("ask", run.id, { a, b, epoch: data.epoch }), text: "ask" });
+  const ask = ({ a, b }) => h("a", { href: link("ask", run.id, { a, b, epoch: data.epoch, prior: askedUnder(run, data) }), text: "ask" });
   const rows = pairs.map((pair) => [
     whole(pair.a), whole(pair.b), pair.gcd, answer(pair.prediction), answer(pair.rule), ...(asked ? [ask(pair)] : []),
   ]);

@@ -1,6 +1,6 @@
-"""Draws the picture of README from a bundled run: `python scripts/readme_picture.py` writes docs/assets/sieve-*.svg.
+"""Draws how a bundled run learned, for docs/SPEED.md: `python scripts/sieve_picture.py` writes docs/assets/sieve-*.svg.
 
-Which k the model answers correctly, epoch by epoch, with light and with dark ink; README shows the one that fits its reader.
+Which k the model answers correctly, epoch by epoch, with light and with dark ink; a page shows the one that fits its reader.
 """
 
 from __future__ import annotations
