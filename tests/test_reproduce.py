@@ -24,7 +24,7 @@ from gcdformer.paper import TABLES, Experiment, Note, experiments
 from gcdformer.paper.comparison import compare_tables, count_tables, reproduction_tables
 from gcdformer.paper.entry import Entry, read_entry, unpack
 from gcdformer.paper.ledger import changes, choose, ledger_entries, matching_experiments
-from gcdformer.paper.page import difference_lines, group_grid, render, run_item, table_section
+from gcdformer.paper.page import difference_lines, group_grid, overview, render, run_item, table_section
 from gcdformer.paper.record import Mark, entry_of, measure_run
 from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded
 from gcdformer.paper.table import REASONS
@@ -214,7 +214,7 @@ def test_classes_agree_whichever_element_stands_for_them() -> None:
     agrees = {k: found[str(k), "epoch 266"]["agrees"] for k in (1, 4, 8, 16)}
     assert agrees == {1: True, 4: True, 8: False, 16: True}, "4 is no element of the class of 8"
     (counts,) = [one for one in count_tables([short, told]).tables if one.table.name == "pred_uni10"]
-    assert counts.measured == 280
+    assert counts.counts.measured == 280
     assert not any(cell["ours"] for cell in cells([short], "pred_uni10").values())
 
 
@@ -325,11 +325,18 @@ def test_two_sets_are_of_the_fast_recipe_only() -> None:
 def test_counts() -> None:
     none = count_tables([])
     assert none.runs == none.with_measurements == 0
-    assert none.measured == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
+    assert none.cells.measured == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
     some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=TWO_SET), {1})])
     by_name = {table["name"]: table for table in some.to_json()["tables"]}
     assert some.runs == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
     assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72
+    for table in some.tables:
+        counts = table.counts
+        assert counts.agreeing + counts.differing + counts.missing == counts.published == len(table.table.published)
+        assert counts.agreeing == by_name[table.table.name]["agree"] == sum(cell.agrees is True for cell in table.cells)
+    assert some.to_json()["agree"] == sum(table["agree"] for table in by_name.values()) > 46 / 2
+    (total,) = [line for line in overview(some).splitlines() if line.startswith("| all |")]
+    assert f"| 2772 | {some.cells.measured} | {some.cells.agreeing} ({some.cells.agreeing / 27.72:.0f} %) |" in total
 
 
 def test_the_page_equals_the_ledger() -> None:

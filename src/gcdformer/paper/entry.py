@@ -191,6 +191,19 @@ class Entry:
         """Under uniform outcomes, for each of the last epochs: f(k) and its percentage, from k = 1 on."""
         return [self.facts["late"][epoch] for epoch in sorted(self.facts["late"], key=int)]
 
+    @property
+    def metrics(self) -> list[Json]:
+        """The curve as lines of metrics, with D from the events where there is a GCD."""
+        known, lines = set[int](), list[Json]()
+        columns: Json = {**self.curve}
+        events = {event.epoch: event for event in self.events}
+        for values in zip(*columns.values(), strict=True):
+            line = dict(zip(columns, values, strict=True))
+            if event := events.get(line["epoch"]):
+                known = (known | set(event.entered)) - set(event.left)
+            lines.append(line | ({"D": sorted(known)} if self.tables else {}))
+        return lines
+
     def first_epoch(self, k: int) -> int | None:
         """The epoch at which k was first correct."""
         return next((event.epoch for event in self.events if k in event.entered), None)
