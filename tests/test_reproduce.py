@@ -18,7 +18,7 @@ from gcdformer.cli import build_parser
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
-from gcdformer.lab.paper import cell_row
+from gcdformer.lab import paper
 from gcdformer.options import config_from
 from gcdformer.paper import TABLES, Experiment, Note, experiments
 from gcdformer.paper.comparison import compare_tables, count_tables, reproduction_tables
@@ -231,7 +231,7 @@ def test_best_of_seeds_never_mixes_recipes() -> None:
     assert (found["ours"], found["seeds"], found["run"]) == (13, [0, 1], "base-10_seed-1")
 
 
-def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
+def test_a_run_of_another_law_counts_only_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     true, mixture = ideal(Experiment(30), {1, 2}), ideal(Experiment(30, outcomes="mixture"), D1000)
     other = Entry("other", mixture.facts | {"experiments": ["base-30"], "changed": {"outcomes": "mixture"}})
     assert choose([other, true])["base-30"].entry is true
@@ -248,8 +248,9 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
     assert f"30: {told}." in map(to_markdown, difference_lines(both)) and both.runs == ["base-30_seed-0", "other"]
     assert next(cell.ours for cell in both.cells if cell.row == "30") == 2
-    shown = cell_row(next(cell for cell in table.cells if cell.row == "30"))
-    assert shown["why"].startswith("measured as outcomes mixture")
+    monkeypatch.setattr(paper, "ledger_entries", lambda: [other])
+    remark = ["30: ", "measured as outcomes mixture (", {"kind": "run", "text": "other"}, ")", "."]
+    assert remark in paper.read_ledger().table("base_gcd")["remarks"]
     (table,) = compare_tables([true], names=["base_gcd"])
     assert not any("measured as" in to_markdown(line) for line in difference_lines(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
@@ -301,13 +302,16 @@ def test_where_ours_differs_a_line_says_why() -> None:
 
 
 def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gcdformer.lab import paper
-    monkeypatch.setattr(paper, "ledger_entries", lambda: [ideal(Experiment(10), D10)])
-    tables = {table["name"]: table for table in paper.make_page()["tables"]}
-    assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= set(tables) and "lstm1" not in tables
-    row = tables["base_gcd"]["cells"][0]
-    assert (row["row"], row["column"], row["published"], row["ours"], row["why"]) == ("10", "correct GCD", "13", "13", None)
-    assert json.loads(json.dumps(list(tables.values()))) == list(tables.values())
+    run = ideal(Experiment(10), D10)
+    monkeypatch.setattr(paper, "ledger_entries", lambda: [run])
+    found = paper.read_ledger()
+    with_runs = {table.name for table in TABLES.values() if found.table(table.name)["runs"]}
+    assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= with_runs and "lstm1" not in with_runs
+    cells = found.table("base_gcd")["cells"]
+    ours = {"row": "10", "column": "correct GCD", "published": "13", "ours": "13", "agrees": True, "run": run.name}
+    assert ours in cells and sum(cell["ours"] is None for cell in cells) == 38
+    views = {name: view for name, view in found.files() if not name.startswith("paper/runs/")}
+    assert json.loads(json.dumps(views)) == views
 
 
 def test_two_sets_are_of_the_fast_recipe_only() -> None:

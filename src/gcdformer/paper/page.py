@@ -209,6 +209,15 @@ def group_grid(table: ComparedTable) -> str:
                  "run"], rows)
 
 
+def to_measure(compared: ComparedTable) -> str | None:
+    """The command that measures what is missing; None if nothing is."""
+    bases = sorted({cell.source.experiment.base for cell in compared.cells if cell.status == "not measured"})
+    if not bases and (compared.cells or compared.curves):
+        return None
+    some = f" --bases {','.join(map(str, bases))}" if bases else ""
+    return f"gcdformer reproduce {compared.table.name}{some} --run"
+
+
 def difference_lines(table: ComparedTable) -> list[Line]:
     """Why ours differs, each reason once with the cells it is about; and results of another distribution, model or an older
     recipe as such, also those beside the run that represents a cell."""

@@ -82,10 +82,8 @@ def print_table(compared: ComparedTable, runs: list[Entry]) -> None:
         console.print("not measured")
     for entry in runs:
         print(f"- {plain(page.run_line(entry))}\n  {entry.command}")
-    bases = sorted({cell.source.experiment.base for cell in compared.cells if cell.status == "not measured"})
-    if bases or not compared.cells and not compared.curves:
-        some = f" --bases {','.join(map(str, bases))}" if bases else ""
-        print(f"to measure: gcdformer reproduce {table.name}{some} --run")
+    if command := page.to_measure(compared):
+        print(f"to measure: {command}")
 
 
 def groups_grid(compared: ComparedTable) -> Grid:
