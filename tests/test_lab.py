@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
-from gcdformer.lab import ask, bands, decided, models, paper_types, places, schema, server
+from gcdformer.lab import ask, bands, decided, models, paper, places, schema, server
 from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.summaries import Summaries, sample_lines
@@ -245,7 +245,12 @@ ANSWERS = {
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,
     "/api/runs/example-grokking/mechanism": places.MechanismView,
     "/api/runs/example-grokking/flip?p=3&a=1398&b=2604": places.Flipped,
-    "/api/paper": paper_types.Paper,
+    "/api/paper": paper.Paper,
+    "/api/paper/tables/table-20": paper.PaperTable,
+    "/api/paper/tables/figure-1": paper.PaperTable,
+    "/api/paper/claims/mixture": paper.PaperClaim,
+    "/api/paper/runs/base-30_seed-0_fast-4-10epochs": paper.LedgerRun,
+    "/api/paper/runs/addition_base-10_max-100000_seed-0_fast-4-3epochs": paper.LedgerRun,
 }
 
 
@@ -276,6 +281,9 @@ def test_every_endpoint_has_a_schema_for_answers_and_refusals(lab: Lab) -> None:
 def test_refusals_are_as_described(lab: Lab) -> None:
     for target, status in (
         ("/api/runs/nothing", 404),
+        ("/api/paper/runs/nothing", 404),
+        ("/api/paper/tables/table-99", 400),
+        ("/api/paper/claims/nothing", 400),
         ("/api/runs/damaged", 422),
         ("/api/runs/tiny/ask?a=0&b=1", 400),
         ("/api/trainings", 403),

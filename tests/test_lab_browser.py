@@ -259,6 +259,10 @@ VIEWS = [
     "#/compare?runs=tiny,other,long",
     "#/train",
     "#/paper",
+    "#/paper/table-4",
+    "#/paper/figure-2",
+    "#/paper/claim-steps",
+    "#/ledger/base-30_seed-0_fast-4-10epochs?k=24",
 ]
 
 

@@ -70,6 +70,12 @@ def test_the_exported_page_works_from_files(tab: Tab, trained: Run, tmp_path: Pa
         page.locator("#surprise").click()
         page.get_by_role("link", name="Paper").click()
         page.wait_for_selector("body[data-ready=paper]")
+        asked = [fetched.rpartition("/data/")[2] for fetched in tab.fetched if "/data/paper" in fetched]
+        assert asked == ["paper.json"], "a small index first, then what is opened"
+        page.get_by_role("link", name="Figure 1").click()
+        page.get_by_role("link", name="seed 0").click()
+        page.wait_for_selector("body[data-ready=ledger]")
+        assert page.locator(".cell").count() == 100 and page.locator(".certificate tr").count() == 4
         assert not any("/api/" in url for url in tab.fetched)
         assert all(fetched.startswith((url, "about:", "data:")) for fetched in tab.fetched)
 
@@ -90,7 +96,13 @@ def test_a_single_file_does_all_from_the_disk(tab: Tab, single: Path) -> None:
         assert prediction == f"{model.predict(a, b):,}" and "GCD" in reason
     assert page.locator(".heads svg").count() > 0
     page = tab.open(single.as_uri() + "#/paper")
-    assert page.locator("section").count() > 3
+    page.get_by_role("link", name="Table 4").click()
+    sync_api.expect(page.locator(".published tbody tr")).to_have_count(17)
+    page.get_by_role("row", name="2023").get_by_role("link").first.click()
+    page.wait_for_selector("body[data-ready=ledger]")
+    assert page.locator(".cell").count() == 100
+    page = tab.open(single.as_uri() + "#/paper/claim-mixture")
+    assert page.locator(".remarks li").count() > 0
     assert all(url.startswith((single.as_uri(), "about:", "data:")) for url in tab.fetched), "nothing else is fetched"
 
 

@@ -23,7 +23,8 @@ TEXTS = [f'<img src=x onerror="{SCRIPT}">', f'"><script>{SCRIPT}</script>', f"ja
          f"</script><script>{SCRIPT}//", f"<svg onload='{SCRIPT}'>", f'" onmouseover="{SCRIPT}" x="', "__proto__", "\\u202e"]
 VALUES: list[Any] = [None, True, -1, 0, 0.5, 1e308, -1e308, 2**53, [], {}, [None], {"toString": 1}, "", "x" * 3000]
 VIEWS = ["#/run/example", "#/ask/example?a=160&b=120", "#/runs", "#/compare?runs=example", "#/run/example?only=grid",
-         "#/ask/example?a=160&b=120&prior=50", "#/run/example?prior=natural"]
+         "#/ask/example?a=160&b=120&prior=50", "#/run/example?prior=natural", "#/paper", "#/paper/table-4",
+         "#/ledger/base-30_seed-0_fast-4-10epochs"]
 FOUND = """() => ({
   hacked: window.hacked ?? null,
   elements: document.querySelectorAll("main :is(img, script, iframe, object, embed)").length,
@@ -69,7 +70,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tampered_data_never_run(tab: Tab, site: Path, seed: int) -> None:
     folder = site / "data"
     names = ["about.json", "runs.json", "runs/0/run.json", "runs/0/epochs/40.json", "runs/0/models/40.json",
-             "runs/0/models/40.safetensors", "runs/0/decided/40-natural.json"]
+             "runs/0/models/40.safetensors", "runs/0/decided/40-natural.json", "paper.json", "paper/tables/table-4.json",
+             "paper/runs/base-30_seed-0_fast-4-10epochs.json"]
     files = {name: (folder / name).read_bytes() for name in names}
     rng = random.Random(seed)
     now: dict[str, bytes] = {}

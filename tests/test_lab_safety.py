@@ -174,6 +174,9 @@ def hostile_requests(seed: int, count: int) -> Iterator[tuple[str, str, bytes | 
         "/api/trainings",
         "/api/runs",
         "/api/paper",
+        "/api/paper/tables/{n}",
+        "/api/paper/claims/{n}",
+        "/api/paper/runs/{n}",
     ]
     bodies = [
         None,

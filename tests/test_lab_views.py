@@ -53,8 +53,9 @@ def test_without_d_there_is_a_dash(tab: Tab, lab: Lab) -> None:
 def test_a_new_view_focuses_its_heading_without_a_frame(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/runs")
     for change in (lambda: page.keyboard.press("Enter"), lambda: page.goto(lab.url + "#/compare?runs=long"),
+                   lambda: page.evaluate("location.hash = '#/paper/table-2'"),
                    lambda: page.evaluate("location.hash = '#/run/long'")):
-        page.get_by_role("link", name="Paper").focus()
+        page.locator(".top").get_by_role("link", name="Paper").focus()
         change()
         sync_api.expect(page.locator("h1")).to_be_focused()
         frames = page.evaluate("['main', 'h1'].map((tag) => getComputedStyle(document.querySelector(tag)).outlineStyle)")
@@ -78,19 +79,67 @@ def test_a_view_that_is_slow_says_so(tab: Tab, lab: Lab) -> None:
     assert page.get_by_role("status").count() == 0
 
 
+VALUES = """() => ({
+  seen: [...document.querySelectorAll(".published td:not(:empty)")].filter((cell) => cell.getClientRects().length).length,
+  marked: [...document.querySelectorAll(".published td:not(:empty)")].every((cell) => cell.querySelector("b[aria-label]")),
+  right: Math.max(0, ...[...document.querySelectorAll(".published :is(.theirs, .ours, b)")]
+    .map((value) => value.getBoundingClientRect().right)),
+  cut: [...document.querySelectorAll(".scroll, html")].filter((box) => box.scrollWidth > box.clientWidth).length,
+})"""
+
+
 def test_the_paper_on_a_phone(browser: Any, lab: Lab) -> None:
-    """Claims and figures are there, and our value beside the published one is in sight."""
+    """The index counts every table; at its own address each is there, ours beside the published value, all in sight."""
     with Tab(browser, 390) as tab:
         page = tab.open(lab.url + "#/paper")
-        assert page.locator(".claims .badge").count() == len(lab.get("/api/paper")["claims"])
-        sync_api.expect(page.locator(".paper-table figure .curve").first).to_be_visible()
-        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-        sides = page.evaluate(
-            "[...document.querySelectorAll('.col-ours')].map((cell) => cell.getBoundingClientRect().right)")
-        assert len(sides) > 500 and min(sides) > 0 and max(sides) <= 390
-        cut = page.evaluate("[...document.querySelectorAll('.paper-table .scroll')]"
-                            ".filter((one) => one.scrollWidth > one.clientWidth).length")
-        assert cut == 0 and not tab.problems
+        index = lab.get("/api/paper")
+        tables = [table for section in index["sections"] for table in section["tables"]]
+        assert page.locator(".claims .badge").all_inner_texts() == [claim["verdict"] for claim in index["claims"]]
+        assert page.locator(".contents a b").all_inner_texts() == [table["number"] for table in tables]
+        values = [table["values"] for table in tables if sum(table["values"].values())]
+        words = page.locator(".contents .agreement").all_inner_texts()
+        assert len(words) == len(values) and all(text.startswith(f"{count['agree']} of {sum(count.values())} agree (")
+                                                 for text, count in zip(words, values, strict=True))
+        seen = 0
+        for table in tables:
+            page.evaluate("id => (location.hash = `#/paper/${id}`)", table["id"])
+            sync_api.expect(page.locator("h1")).to_have_text(table["number"])
+            found = page.evaluate(VALUES)
+            assert found["right"] <= 390 and found["cut"] == 0 and found["marked"], (table, found)
+            assert (found["seen"] > 0) == (sum(table["values"].values()) > 0)
+            assert page.locator("figure .curves").count() == (table["curves"] > 0)
+            seen += found["seen"]
+        assert seen > 500 and page.title().startswith("Table 23")
+        page = tab.open(lab.url + "#/paper/table-22?column=base+30")
+        page.get_by_label("Column").select_option("base 31")
+        assert "column=base+31" in page.url
+        page.reload()
+        page.wait_for_selector("body[data-ready=paper]")
+        assert page.locator(".published thead th:visible").all_inner_texts() == ["base 31", "base 31 %"]
+        assert not tab.problems
+
+
+def test_a_run_of_the_ledger_opens_like_any_run(tab: Tab, lab: Lab) -> None:
+    page = tab.open(lab.url + "#/paper/table-2")
+    page.get_by_role("row", name="30", exact=False).get_by_role("link", name="17").click()
+    page.wait_for_selector("body[data-ready=ledger]")
+    name = page.locator("h1").inner_text()
+    last = lab.get(f"/api/paper/runs/{name}")["last"]
+    assert name.startswith("base-30_seed-0") and page.locator("nav a[aria-current]").inner_text() == "Paper"
+    assert page.locator(".cell.correct").count() == len(last["D"]) == 17 and page.locator(".cell").count() == 100
+    sync_api.expect(page.locator(".panel .curve")).to_have_count(3)
+    assert f"{100 * last['fidelity']['natural']['value']:.2f} %" in page.locator(".certificate").inner_text()
+    assert page.locator(".player, .bands, .event-list button").count() == 0, "there is one epoch to show"
+    for key in ("ArrowLeft", "Space"):
+        page.keyboard.press(key)
+    page.locator(".cell[data-k='24']").click()
+    assert "Pairs with GCD 24" in page.locator(".detail").inner_text() and page.url.endswith("?k=24")
+    asked = [url for url in tab.fetched if "/api/" in url and "/about" not in url]
+    assert [url.rpartition("/api/")[2] for url in asked] == ["paper/tables/table-2", f"paper/runs/{name}"]
+    page.locator(".crumbs").get_by_role("link", name="Table 2", exact=True).click()
+    sync_api.expect(page.locator("h1")).to_have_text("Table 2")
+    page = tab.open(lab.url + "#/ledger/comparison_base-10_max-100000_seed-0_fast-4-3epochs")
+    assert page.locator(".panel-title").all_text_contents() == ["accuracy, %", "training loss"]
 
 
 def test_runs_without_epochs_and_of_other_tasks(tab: Tab, trained: Run, tmp_path: Path) -> None:

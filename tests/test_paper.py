@@ -12,9 +12,10 @@ from conftest import ROOT
 from gcdformer.data import Problem
 from gcdformer.errors import UserError
 from gcdformer.explanation.sieve import largest_divisor, products
+from gcdformer.models import count_parameters
 from gcdformer.numbers import theory
-from gcdformer.paper import TABLES, Cell, Table, experiments, find_table
-from gcdformer.paper.measure import compute
+from gcdformer.paper import SECTIONS, TABLES, Cell, Table, experiments, find_table
+from gcdformer.paper.measure import compute, parameters
 from gcdformer.paper.tables.base import BASE_GCD
 from gcdformer.paper.tables.grokking import GROKKED
 from gcdformer.paper.tables.uniform import UNI10_CLASSES
@@ -238,11 +239,21 @@ def test_the_paper_preset_is_as_published() -> None:
     assert (wide.model.encoder_dim, wide.model.encoder_layers, wide.model.encoder_heads) == (512, 1, 8)
 
 
+def test_sections_hold_every_table_once_in_the_order_of_its_number() -> None:
+    names = [name for section in SECTIONS for name in section.tables]
+    assert sorted(names) == sorted(TABLES)
+    for figures in (False, True):
+        numbers = [TABLES[name].number for name in names if TABLES[name].is_figure == figures]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_parameters_agree_with_our_models() -> None:
     cells = [cell for table in TABLES.values() for cell in table.cells if cell.measure.kind == "parameters"]
     assert len(cells) == 6 + 12
     for cell in cells:
         assert compute(cell) == pytest.approx(float(str(cell.published)), abs=0.11) or cell.note is not None, cell
+        config = cell.experiment.config("paper")
+        assert parameters(cell.experiment) == count_parameters(config, Problem.of(config)), "the formula is our model's"
 
 
 def test_theory_agrees_with_our_formulas() -> None:

@@ -18,13 +18,13 @@ from gcdformer.cli import build_parser
 from gcdformer.explanation.certificate import shares_of
 from gcdformer.explanation.classes import find_classes
 from gcdformer.explanation.sieve import products
-from gcdformer.lab.paper import cell_row
+from gcdformer.lab import paper
 from gcdformer.options import config_from
 from gcdformer.paper import TABLES, Experiment, Note, experiments
 from gcdformer.paper.comparison import compare_tables, count_tables, reproduction_tables
 from gcdformer.paper.entry import Entry, read_entry, unpack
 from gcdformer.paper.ledger import changes, choose, ledger_entries, matching_experiments
-from gcdformer.paper.page import difference_lines, group_grid, render, run_item, table_section
+from gcdformer.paper.page import difference_lines, group_grid, overview, render, run_item, table_section
 from gcdformer.paper.record import Mark, entry_of, measure_run
 from gcdformer.paper.reproduce import RECORDED, Recipe, make_trials, mark_recorded
 from gcdformer.paper.table import REASONS
@@ -214,7 +214,7 @@ def test_classes_agree_whichever_element_stands_for_them() -> None:
     agrees = {k: found[str(k), "epoch 266"]["agrees"] for k in (1, 4, 8, 16)}
     assert agrees == {1: True, 4: True, 8: False, 16: True}, "4 is no element of the class of 8"
     (counts,) = [one for one in count_tables([short, told]).tables if one.table.name == "pred_uni10"]
-    assert counts.measured == 280
+    assert counts.counts.measured == 280
     assert not any(cell["ours"] for cell in cells([short], "pred_uni10").values())
 
 
@@ -231,7 +231,7 @@ def test_best_of_seeds_never_mixes_recipes() -> None:
     assert (found["ours"], found["seeds"], found["run"]) == (13, [0, 1], "base-10_seed-1")
 
 
-def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
+def test_a_run_of_another_law_counts_only_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     true, mixture = ideal(Experiment(30), {1, 2}), ideal(Experiment(30, outcomes="mixture"), D1000)
     other = Entry("other", mixture.facts | {"experiments": ["base-30"], "changed": {"outcomes": "mixture"}})
     assert choose([other, true])["base-30"].entry is true
@@ -248,8 +248,9 @@ def test_a_run_of_another_law_counts_only_where_there_is_no_other() -> None:
     told = f"{len(D1000)} correct GCD, where 27 are published, if measured as outcomes mixture (`other`)"
     assert f"30: {told}." in map(to_markdown, difference_lines(both)) and both.runs == ["base-30_seed-0", "other"]
     assert next(cell.ours for cell in both.cells if cell.row == "30") == 2
-    shown = cell_row(next(cell for cell in table.cells if cell.row == "30"))
-    assert shown["why"].startswith("measured as outcomes mixture")
+    monkeypatch.setattr(paper, "ledger_entries", lambda: [other])
+    remark = ["30: ", "measured as outcomes mixture (", {"kind": "run", "text": "other"}, ")", "."]
+    assert remark in paper.read_ledger().table("base_gcd")["remarks"]
     (table,) = compare_tables([true], names=["base_gcd"])
     assert not any("measured as" in to_markdown(line) for line in difference_lines(table))
     said = Entry("said", mixture.facts | {"changed": {"mixture_share": 0.05}})
@@ -301,13 +302,16 @@ def test_where_ours_differs_a_line_says_why() -> None:
 
 
 def test_the_lab_shows_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gcdformer.lab import paper
-    monkeypatch.setattr(paper, "ledger_entries", lambda: [ideal(Experiment(10), D10)])
-    tables = {table["name"]: table for table in paper.make_page()["tables"]}
-    assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= set(tables) and "lstm1" not in tables
-    row = tables["base_gcd"]["cells"][0]
-    assert (row["row"], row["column"], row["published"], row["ours"], row["why"]) == ("10", "correct GCD", "13", "13", None)
-    assert json.loads(json.dumps(list(tables.values()))) == list(tables.values())
+    run = ideal(Experiment(10), D10)
+    monkeypatch.setattr(paper, "ledger_entries", lambda: [run])
+    found = paper.read_ledger()
+    with_runs = {table.name for table in TABLES.values() if found.table(table.name)["runs"]}
+    assert {"base_gcd", "theory", "base_pred", "base_pred_det", "small_dims"} <= with_runs and "lstm1" not in with_runs
+    cells = found.table("base_gcd")["cells"]
+    ours = {"row": "10", "column": "correct GCD", "published": "13", "ours": "13", "agrees": True, "run": run.name}
+    assert ours in cells and sum(cell["ours"] is None for cell in cells) == 38
+    views = {name: view for name, view in found.files() if not name.startswith("paper/runs/")}
+    assert json.loads(json.dumps(views)) == views
 
 
 def test_two_sets_are_of_the_fast_recipe_only() -> None:
@@ -325,11 +329,18 @@ def test_two_sets_are_of_the_fast_recipe_only() -> None:
 def test_counts() -> None:
     none = count_tables([])
     assert none.runs == none.with_measurements == 0
-    assert none.measured == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
+    assert none.cells.measured == sum(cell.computed for table in TABLES.values() for cell in table.published) == 46
     some = count_tables([ideal(Experiment(10), D10), ideal(Experiment(2023, two_set=TWO_SET), {1})])
     by_name = {table["name"]: table for table in some.to_json()["tables"]}
     assert some.runs == 2 and by_name["base_gcd"]["measured"] == 2 and by_name["base_gcd"]["cells"] == 40
     assert by_name["grok_loss"]["curves"] == 1 and by_name["base_pred"]["measured"] == 72
+    for table in some.tables:
+        counts = table.counts
+        assert counts.agreeing + counts.differing + counts.missing == counts.published == len(table.table.published)
+        assert counts.agreeing == by_name[table.table.name]["agree"] == sum(cell.agrees is True for cell in table.cells)
+    assert some.to_json()["agree"] == sum(table["agree"] for table in by_name.values()) > 46 / 2
+    (total,) = [line for line in overview(some).splitlines() if line.startswith("| all |")]
+    assert f"| 2772 | {some.cells.measured} | {some.cells.agreeing} ({some.cells.agreeing / 27.72:.0f} %) |" in total
 
 
 def test_the_page_equals_the_ledger() -> None:

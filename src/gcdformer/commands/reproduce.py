@@ -194,7 +194,7 @@ def show_table(args: argparse.Namespace, table: Table, bases: list[int] | None, 
     if args.json:
         counts = count_tables(entries, args.preset)
         print_json(counts.to_json() | {
-            "tables": [own.to_json() for own in counts.tables if own.table is table], "table": compared.to_json(),
+            "tables": [own.counts_json() for own in counts.tables if own.table is table], "table": compared.to_json(),
             "runs": [entry.to_json() for entry in used]})
     elif args.markdown:
         print("\n".join([page.table_section(compared), "", *map(page.run_item, used)]))

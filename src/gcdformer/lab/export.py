@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from gcdformer.display.style import COLOURS
@@ -102,7 +103,7 @@ def data_files(entries: Sequence[Entry]) -> Iterator[File]:
     about: About = {"version": __version__, "training": False, "asking": True,
                     "folder": ", ".join(entry.name for entry in entries)}
     yield "data/about.json", to_json(about)
-    yield "data/paper.json", to_json(PAGE.get())
+    yield from paper_files()
     for place, entry in enumerate(entries):
         yield from run_files(catalogue, entry, f"data/runs/{place}")
     yield "data/runs.json", to_json({"runs": [summaries.of(entry, live=False) for entry in entries]})
@@ -130,6 +131,12 @@ def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]
     for model in models:
         yield f"{folder}/models/{model['epoch']}.json", to_json(model)
         yield f"{folder}/models/{model['epoch']}.safetensors", small_weights(catalogue, entry, model["epoch"])
+
+
+@cache
+def paper_files() -> tuple[File, ...]:
+    """The paper and the ledger, which are the same for every page."""
+    return tuple((f"data/{name}", to_json(value)) for name, value in PAGE.get().files())
 
 
 def small_weights(catalogue: Catalogue, entry: Entry, epoch: int) -> bytes:

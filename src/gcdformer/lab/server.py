@@ -35,8 +35,7 @@ from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.decided import DecidedView, Decisions
 from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
-from gcdformer.lab.paper import PAGE
-from gcdformer.lab.paper_types import Paper
+from gcdformer.lab.paper import PAGE, LedgerRun, Paper, PaperClaim, PaperTable
 from gcdformer.lab.places import Flipped, MechanismView, flip_view, mechanism_view
 from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs, RunView
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
@@ -60,6 +59,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {code: {"model": Problem, "descripti
 WEIGHTS = "application/octet-stream"
 
 RunId = Annotated[str, InPath(description="id of a run, as /api/runs gives it", min_length=1, max_length=300)]
+Named = Annotated[str, InPath(description="as /api/paper and its tables name it", min_length=1, max_length=300)]
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
 EpochWanted = Annotated[int, Query(description="an evaluated epoch", ge=1, le=10**9)]
 Operand = Annotated[int, Query(description="an operand, 1..M", ge=1, le=LARGEST_INTEGER)]
@@ -174,11 +174,7 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
         file = full_file(model_weights(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
         return Response(file, media_type=WEIGHTS, headers={"Cache-Control": "no-cache"})
 
-    @app.get("/api/paper", response_model=Paper,
-             summary="The paper's claims with their verdicts; its figures and tables, published values beside ours")
-    def paper(request: Request) -> Response:
-        return tagged(request, PAGE.get())
-
+    add_paper(app)
     add_training(app, trainings)
 
     @app.get("/", include_in_schema=False)
@@ -234,6 +230,28 @@ class WarmUp:
 
     def cancel(self) -> None:
         self._timer.cancel()
+
+
+def add_paper(app: FastAPI) -> None:
+    """The paper beside the ledger: an index first, then one part at a time."""
+    @app.get("/api/paper", response_model=Paper,
+             summary="The paper's claims with their verdicts; its tables and figures with how many values agree")
+    def paper(request: Request) -> Response:
+        return tagged(request, PAGE.get().index())
+
+    @app.get("/api/paper/tables/{table}", response_model=PaperTable,
+             summary="A table or figure of the paper by number (table-2, figure-1) or name, published values beside ours")
+    def paper_table(request: Request, table: Named) -> Response:
+        return tagged(request, PAGE.get().table(table))
+
+    @app.get("/api/paper/claims/{claim}", response_model=PaperClaim, summary="A claim of the paper with its evidence")
+    def paper_claim(request: Request, claim: Named) -> Response:
+        return tagged(request, PAGE.get().claim(claim))
+
+    @app.get("/api/paper/runs/{run}", response_model=LedgerRun,
+             summary="A run of the ledger: its curve, D by epoch, f(k) and the rules at its last epoch")
+    def ledger_run(request: Request, run: Named) -> Response:
+        return tagged(request, PAGE.get().run(run))
 
 
 def add_training(app: FastAPI, trainings: Trainings | None) -> None:

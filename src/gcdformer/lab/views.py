@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gcdformer.config import TESTED_GCDS
+from collections.abc import Mapping
+
+from gcdformer.config import TESTED_GCDS, Config
 from gcdformer.display.cells import explanation_cells, heat_cells
 from gcdformer.display.words import known_sets, rule_mark, rule_words
 from gcdformer.errors import UserError
@@ -27,25 +29,30 @@ SHOWN_PAIRS = 30
 
 
 def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
-    """A run: what it is, every evaluation in short, when each prime power was learned, which epochs have weights."""
+    """A run folder, with its best epoch and those that have weights."""
     with reading(entry.path):
         config = catalogue.config(entry)
         lines = RunFolder(entry.path).metrics()
-        best, with_gcd = best_line(lines), has_gcd(config, lines)
-        view: RunView = {
-            "id": entry.id, "name": entry.name, "example": entry.is_example,
-            **describe(config, with_gcd),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
-            "has_gcd": with_gcd, "threshold": config.evaluation.threshold,
-            "test_size": config.evaluation.test_size, "best_epoch": best["epoch"] if best else None,
-            "columns": columns_of(lines),
-            "checkpoints": epochs_with_weights(entry, config.training.steps_per_epoch, len(lines)),
-            "priors": offered_priors(config), "base_primes": sorted(prime_factors(config.task.base)),
-            "repeat": repeat_command(config, entry.path.name), "config": config.to_toml(),
-        }
-        if with_gcd:
-            view["D"] = [line["D"] for line in lines]
-            view["nearly"] = [line.get("being_learned", []) for line in lines]
-            view["timeline"] = timeline_view(timeline(lines))
+        best = best_line(lines)
+        view = run_details(entry.id, entry.name, config, lines, has_gcd=has_gcd(config, lines),
+                           repeat=repeat_command(config, entry.path.name))
+        return {**view, "example": entry.is_example, "best_epoch": best["epoch"] if best else None,
+                "checkpoints": epochs_with_weights(entry, config.training.steps_per_epoch, len(lines))}
+
+
+def run_details(key: str, name: str, config: Config, lines: Lines, *, has_gcd: bool, repeat: str) -> RunView:
+    """A run: what it is, every evaluation in short, when each prime power was learned."""
+    view: RunView = {
+        "id": key, "name": name, "example": False,
+        **describe(config, has_gcd),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
+        "has_gcd": has_gcd, "threshold": config.evaluation.threshold,
+        "test_size": config.evaluation.test_size, "best_epoch": None, "columns": columns_of(lines), "checkpoints": [],
+        "priors": offered_priors(config), "base_primes": sorted(prime_factors(config.task.base)), "repeat": repeat, "config": config.to_toml(),
+    }
+    if has_gcd:
+        view["D"] = [line["D"] for line in lines]
+        view["nearly"] = [line.get("being_learned", []) for line in lines]
+        view["timeline"] = timeline_view(timeline(lines))
     return view
 
 
@@ -54,7 +61,7 @@ def columns_of(lines: Lines) -> Columns:
             "seconds": [line["seconds"] for line in lines], "loss": [line["loss"] for line in lines],
             "test_loss": [line.get("test_loss") for line in lines], "accuracy": [line["accuracy"] for line in lines],
             "stratified_accuracy": [line.get("stratified_accuracy") for line in lines],
-            "n_correct": [line.get("n_correct") for line in lines], "throughput": [line["throughput"] for line in lines]}
+            "n_correct": [line.get("n_correct") for line in lines], "throughput": [line.get("throughput") for line in lines]}
 
 
 def epochs_with_weights(entry: Entry, per_epoch: int, evaluated: int) -> list[int]:
@@ -90,14 +97,14 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
 
 
 def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
-    """One epoch: f(k) for every k with the values it hesitates between, the heat map's cells, the rules, the certificate."""
     tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
         return epoch_details(epoch, catalogue.config(entry).evaluation.prior, tables, explanation)
 
 
-def epoch_details(epoch: int, prior: str, tables: dict[str, PredictionTable], explanation: Explanation) -> EpochDetails:
-    """The same from tables that were decided under any prior."""
+def epoch_details(epoch: int, prior: str, tables: Mapping[str, PredictionTable], explanation: Explanation) -> EpochDetails:
+    """One epoch, its answers decided under a prior: f(k) for every k with the values it hesitates between, the heat map's
+    cells, the rules, the certificate."""
     sets = known_sets(explanation)
     return {
         "epoch": epoch, "prior": prior,

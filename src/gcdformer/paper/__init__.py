@@ -9,13 +9,25 @@ ours); `evidence`, `observations`, `priors`, `claims` (the claims and their verd
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 
 from gcdformer.errors import UserError
 from gcdformer.paper.table import Cell, Experiment, Measure, Note, Table
 from gcdformer.paper.tables import base, benford, grokking, predictions, rational, scaling, uniform
 
-__all__ = ["CLAIMS", "CLAIM_EPOCHS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Table", "experiments", "find_table"]
+__all__ = ["CLAIMS", "CLAIM_EPOCHS", "SECTIONS", "TABLES", "Cell", "Experiment", "Measure", "Note", "Section", "Table",
+           "experiments", "find_table"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the paper, appendices by letter, and the names of what it shows, in order."""
+
+    number: str
+    title: str
+    tables: tuple[str, ...]
+
 
 CLAIMS = "claims"
 """What the claims of the paper are called where a table is named."""
@@ -25,6 +37,21 @@ MODULES = (base, predictions, grokking, benford, uniform, rational, scaling)
 TABLES: dict[str, Table] = {table.name: table for table in sorted(
     (table for module in MODULES for table in module.TABLES), key=lambda table: (table.is_figure, table.number))}
 """The tables of the paper by name, in its order; then its figures."""
+SECTIONS: tuple[Section, ...] = (
+    Section("2", "Settings", ("encodings",)),
+    Section("3", "Base experiments", ("base_gcd", "base_pred", "learning_curves", "mix")),
+    Section("4", "Grokking in large composite bases", ("grokking_det", "grokking_inverse")),
+    Section("5", "Log-uniform operands", ("benford", "benford_inverse")),
+    Section("6", "Uniform outcomes", ("uniacc", "pred_uni10")),
+    Section("A", "Tasks on fractions", ("fractions",)),
+    Section("B", "Sizes of the model", ("small_dims", "deep_models")),
+    Section("C", "Accuracy in theory", ("theory",)),
+    Section("D", "More distributions, batches and models", ("ablation_outcome_dist", "ablation_batch64", "uniacc1000",
+                                                            "pred_uni1000_400", "uniforms", "lstm1", "lstm2", "lstm3")),
+    Section("E", "More results", ("grok_loss", "grokked_3", "grokking_uni5", "logu_loss_natural", "logu_loss_inverse",
+                                  "base_pred_det", "base_pred_det2")),
+)
+"""Tables and figures as they follow each other in the paper. Its sections have our titles."""
 NUMBERED = re.compile(r"(?:(tab|fig)[a-z]*[ .:_-]*)?([0-9]{1,6})", re.IGNORECASE)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gcdformer.explanation.sieve import largest_divisor
@@ -84,6 +85,35 @@ class ComparedCell:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Of some published values: how many have ours beside them, and how many of those agree."""
+
+    published: int
+    measured: int
+    agreeing: int
+
+    @property
+    def differing(self) -> int:
+        return self.measured - self.agreeing
+
+    @property
+    def missing(self) -> int:
+        return self.published - self.measured
+
+    @property
+    def share(self) -> float | None:
+        """The share of the published values that agree."""
+        return self.agreeing / self.published if self.published else None
+
+
+def count_cells(cells: Iterable[ComparedCell]) -> Tally:
+    """What every count of cells, in a table or in all, is made by."""
+    published = [cell for cell in cells if cell.published is not None]
+    return Tally(len(published), sum(cell.ours is not None for cell in published),
+                 sum(cell.agrees is True for cell in published))
+
+
+@dataclass(frozen=True)
 class CurveRun:
     """A learning curve of a figure."""
 
@@ -117,7 +147,18 @@ class ComparedTable:
     table: Table
     cells: tuple[ComparedCell, ...]
     curves: tuple[CurveRun, ...]
-    similar: tuple[SimilarRun, ...]
+    candidates: tuple[Entry, ...] = ()
+    """The runs whose predictions are reported in the form of the table if they grokked."""
+
+    @cached_property
+    def counts(self) -> Tally:
+        return count_cells(self.cells)
+
+    @cached_property
+    def similar(self) -> tuple[SimilarRun, ...]:
+        """Found when it is asked for: each run has to be explained."""
+        runs = [similar_run(self.table, entry) for entry in self.candidates]
+        return tuple(run for run in runs if run.grokked)
 
     @property
     def rows(self) -> list[str]:
@@ -132,16 +173,9 @@ class ComparedTable:
         return {(cell.row, cell.column): cell for cell in self.cells}
 
     @property
-    def published(self) -> int:
-        return sum(cell.published is not None for cell in self.cells)
-
-    @property
-    def measured(self) -> int:
-        return sum(cell.ours is not None for cell in self.cells)
-
-    @property
-    def agreeing(self) -> int:
-        return sum(cell.agrees is True for cell in self.cells)
+    def has_measurements(self) -> bool:
+        """Whether runs have measured anything of it; what is computed needs none."""
+        return bool(self.curves) or any(cell.status == "measured" for cell in self.cells)
 
     @property
     def runs(self) -> list[str]:
@@ -150,12 +184,20 @@ class ComparedTable:
         entries += [curve.entry for curve in self.curves] + [run.entry for run in self.similar]
         return sorted({entry.name for entry in entries})
 
+    def counts_json(self) -> Json:
+        """Which table it is, and how much of it is measured and agrees; computed values count as measured."""
+        table, counts = self.table, self.counts
+        return {"name": table.name, "label": table.label, "number": table.in_paper, "title": table.title,
+                "cells": counts.published, "measured": counts.measured, "agree": counts.agreeing,
+                "computed": sum(cell.computed for cell in table.published), "curves": len(self.curves)}
+
     def to_json(self) -> Json:
         table = self.table
         return {"name": table.name, "label": table.label, "number": table.in_paper, "title": table.title,
                 "best_of": table.best_of, "epochs": table.epochs, "note": table.note.to_json() if table.note else None,
                 "rows": self.rows, "columns": self.columns, "cells": [cell.to_json() for cell in self.cells],
-                "published": self.published, "measured": self.measured, "curves": [run.to_json() for run in self.curves],
+                "published": self.counts.published, "measured": self.counts.measured, "agree": self.counts.agreeing,
+                "curves": [run.to_json() for run in self.curves],
                 "alike": [run.to_json() for run in self.similar], "runs": self.runs}
 
 
@@ -180,10 +222,8 @@ def reproduction_tables(entries: Iterable[Entry] | None = None, *, names: Iterab
 
 
 def compare_table(table: Table, choices: Choices, cells: Iterable[Cell]) -> ComparedTable:
-    similar = [similar_run(table, choices[experiment.name].entry) for experiment in table.similar
-               if experiment.name in choices]
     return ComparedTable(table, tuple(compare_cell(table, cell, choices) for cell in cells), curve_runs(table, choices),
-                         tuple(run for run in similar if run.grokked))
+                         tuple(choices[run.name].entry for run in table.similar if run.name in choices))
 
 
 def curve_runs(table: Table, choices: Choices) -> tuple[CurveRun, ...]:
@@ -214,48 +254,28 @@ def compare_cell(table: Table, cell: Cell, choices: Choices) -> ComparedCell:
 
 
 @dataclass(frozen=True)
-class TableCounts:
-    """How many values of a table are measured. Computed ones count as measured, and are not computed for it."""
-
-    table: Table
-    measured: int
-    curves: int
-
-    @property
-    def computed(self) -> int:
-        return sum(cell.computed for cell in self.table.published)
-
-    @property
-    def has_measurements(self) -> bool:
-        return self.measured > self.computed or self.curves > 0
-
-    def to_json(self) -> Json:
-        table = self.table
-        return {"name": table.name, "label": table.label, "number": table.in_paper, "title": table.title,
-                "cells": len(table.published), "measured": self.measured, "computed": self.computed, "curves": self.curves}
-
-
-@dataclass(frozen=True)
 class Counts:
-    """The same for all tables, and the number of runs."""
+    """How much of the tables is measured and agrees, in each and in all, and by how many runs."""
 
-    tables: tuple[TableCounts, ...]
-    cells: int
-    measured: int
+    tables: tuple[ComparedTable, ...]
     runs: int
-    with_measurements: int
+
+    @cached_property
+    def cells(self) -> Tally:
+        return count_cells(cell for table in self.tables for cell in table.cells)
+
+    @property
+    def with_measurements(self) -> int:
+        return sum(table.has_measurements for table in self.tables)
 
     def to_json(self) -> Json:
-        return {"tables": [counts.to_json() for counts in self.tables], "cells": self.cells, "measured": self.measured,
-                "distinct_runs": self.runs, "tables_with_measurements": self.with_measurements}
+        return {"tables": [table.counts_json() for table in self.tables], "cells": self.cells.published,
+                "measured": self.cells.measured, "agree": self.cells.agreeing, "distinct_runs": self.runs,
+                "tables_with_measurements": self.with_measurements}
 
 
 def count_tables(entries: list[Entry], preset: str | None = None) -> Counts:
-    choices = choose(entries, preset)
-    tables = tuple(TableCounts(table, len(table.published) - len(open_cells(table, choices)),
-                               len(curve_runs(table, choices))) for table in TABLES.values())
-    return Counts(tables, sum(len(counts.table.published) for counts in tables), sum(counts.measured for counts in tables),
-                  len({entry.name for entry in entries}), sum(counts.has_measurements for counts in tables))
+    return Counts(tuple(compare_tables(entries, preset=preset)), len({entry.name for entry in entries}))
 
 
 def open_cells(table: Table, choices: Choices) -> list[Cell]:

@@ -205,6 +205,19 @@ class Entry:
         except ValidationError:
             raise DamagedFile(f"{self.name}: its figures under other priors are not readable") from None
 
+    @property
+    def metrics(self) -> list[Json]:
+        """The curve as lines of metrics, with D from the events where there is a GCD."""
+        known, lines = set[int](), list[Json]()
+        columns: Json = {**self.curve}
+        events = {event.epoch: event for event in self.events}
+        for values in zip(*columns.values(), strict=True):
+            line = dict(zip(columns, values, strict=True))
+            if event := events.get(line["epoch"]):
+                known = (known | set(event.entered)) - set(event.left)
+            lines.append(line | ({"D": sorted(known)} if self.tables else {}))
+        return lines
+
     def first_epoch(self, k: int) -> int | None:
         """The epoch at which k was first correct."""
         return next((event.epoch for event in self.events if k in event.entered), None)

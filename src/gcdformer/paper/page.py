@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from gcdformer.paper import CLAIM_EPOCHS, CLAIMS
 from gcdformer.paper.claims import Verdict, claim_verdicts
-from gcdformer.paper.comparison import ComparedCell, ComparedTable, CurveRun, SimilarRun, compare_tables, count_tables
+from gcdformer.paper.comparison import (
+    ComparedCell,
+    ComparedTable,
+    Counts,
+    CurveRun,
+    SimilarRun,
+    Tally,
+    count_cells,
+    count_tables,
+)
 from gcdformer.paper.entry import STALLED, Entry
 from gcdformer.paper.ledger import measured_as
 from gcdformer.paper.table import PAPER_EPOCH, Value
@@ -49,20 +58,26 @@ or did other work: what it took beyond the median is named. Examples/s are those
 
 def render(entries: list[Entry]) -> str:
     """The whole page."""
-    tables = compare_tables(entries)
-    parts = [HEAD, overview(tables, entries), claims_section(claim_verdicts(entries)), *map(table_section, tables),
+    counts = count_tables(entries)
+    parts = [HEAD, overview(counts), claims_section(claim_verdicts(entries)), *map(table_section, counts.tables),
              "\n".join(["## Runs", "", RUNS_HEAD, "", *(map(run_item, entries) if entries else ["None is measured yet."])])]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
-def overview(tables: list[ComparedTable], entries: list[Entry]) -> str:
-    counts = count_tables(entries)
+def overview(counts: Counts) -> str:
     rows = [[compared.table.in_paper, f"[{compared.table.name}](#{compared.table.name.lower()})", compared.table.title,
-             str(compared.published), str(compared.measured), str(compared.agreeing), str(len(compared.runs))]
-            for compared in tables]
-    return (f"{count_of(counts.runs, 'run')}; {counts.measured} of {counts.cells} cells have our value, "
-            f"{counts.with_measurements} of {len(tables)} tables and figures have measurements.\n\n"
+             *tally_texts(compared.counts), str(len(compared.runs))] for compared in counts.tables]
+    rows.append(["all", "", "", *tally_texts(counts.cells), str(counts.runs)])
+    return (f"{count_of(counts.runs, 'run')}; {counts.cells.measured} of {counts.cells.published} cells have our value, "
+            f"{counts.with_measurements} of {len(counts.tables)} tables and figures have measurements.\n\n"
             + grid(["in the paper", "name", "what", "cells", "ours", "agree", "runs"], rows))
+
+
+def tally_texts(counts: Tally) -> list[str]:
+    """Published values, those with ours, and those that agree with their share of the published ones."""
+    if counts.share is None:
+        return ["", "", ""]
+    return [str(counts.published), str(counts.measured), f"{counts.agreeing} ({100 * counts.share:.0f} %)"]
 
 
 def claims_section(verdicts: list[Verdict]) -> str:
@@ -113,7 +128,8 @@ def table_section(compared: ComparedTable) -> str:
 def budget(compared: ComparedTable) -> str:
     """The paper's own budget in words, where it is stated."""
     table = compared.table
-    parts = [f"best of {table.best_of}" if compared.published else f"{table.best_of} seeds"] if table.best_of > 1 else []
+    seeds = f"best of {table.best_of}" if compared.counts.published else f"{table.best_of} seeds"
+    parts = [seeds] if table.best_of > 1 else []
     if table.epochs:
         parts.append(f"up to {table.epochs} epochs ({table.epochs * PAPER_EPOCH / 1e6:.0f} M examples)")
     return f" Published: {', '.join(parts)}." if parts else ""
@@ -164,9 +180,7 @@ class Group:
     """A column, or a row where a row is a distribution: how many of its cells agree, which differ, and the runs."""
 
     name: str
-    cells: int
-    measured: int
-    agreeing: int
+    counts: Tally
     differing: list[str]
     runs: list[str]
 
@@ -175,11 +189,10 @@ def groups(table: ComparedTable) -> list[Group]:
     listed, by_row = [], is_split(table)
     for name in table.rows if by_row else table.columns:
         cells = [cell for cell in table.cells if name == (cell.row if by_row else cell.column)]
-        measured = [cell for cell in cells if cell.ours is not None]
         differing = [f"{cell.column if by_row else cell.row}: {value_text(cell.published)} → {value_text(cell.ours)}"
-                     for cell in measured if cell.agrees is False]
-        listed.append(Group(name, len(cells), len(measured), sum(cell.agrees is True for cell in measured), differing,
-                            list(dict.fromkeys(cell.run for cell in measured if cell.run))))
+                     for cell in cells if cell.agrees is False]
+        runs = dict.fromkeys(cell.run for cell in cells if cell.run)
+        listed.append(Group(name, count_cells(cells), differing, list(runs)))
     return listed
 
 
@@ -188,11 +201,21 @@ def group_grid(table: ComparedTable) -> str:
     rows = []
     for group in groups(table):
         more = f", and {len(group.differing) - LONGEST_LIST} more" if len(group.differing) > LONGEST_LIST else ""
-        rows.append([group.name, str(group.cells), str(group.measured or "·"),
-                     str(group.agreeing) if group.measured else "·", ", ".join(group.differing[:LONGEST_LIST]) + more,
+        counts = group.counts
+        rows.append([group.name, str(counts.published), str(counts.measured or "·"),
+                     str(counts.agreeing) if counts.measured else "·", ", ".join(group.differing[:LONGEST_LIST]) + more,
                      to_markdown(run_names(group.runs))])
     return grid(["row" if is_split(table) else "column", "cells", "measured", "agree", "published → ours where they differ",
                  "run"], rows)
+
+
+def to_measure(compared: ComparedTable) -> str | None:
+    """The command that measures what is missing; None if nothing is."""
+    bases = sorted({cell.source.experiment.base for cell in compared.cells if cell.status == "not measured"})
+    if not bases and (compared.cells or compared.curves):
+        return None
+    some = f" --bases {','.join(map(str, bases))}" if bases else ""
+    return f"gcdformer reproduce {compared.table.name}{some} --run"
 
 
 def difference_lines(table: ComparedTable) -> list[Line]:

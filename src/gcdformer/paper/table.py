@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -62,7 +63,7 @@ class Experiment:
     small: Leaves = ()
     two_set: tuple[float, int] | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Distinguishes experiments; with the seed added it is also the name of the run folder."""
         words = [f"base-{self.base}"]

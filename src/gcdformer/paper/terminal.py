@@ -26,15 +26,17 @@ MANY = {"holds": "hold", "does not hold": "do not hold"}
 
 
 def print_counts(counts: Counts, verdicts: list[Verdict]) -> None:
-    """The tables with how many cells are published and how many have our value, and how many claims are decided."""
-    grid = new_grid(["paper", "table"], right=["cells", "measured"])
+    """The tables with how many cells are published, have our value and agree, and how many claims are decided."""
+    grid = new_grid(["paper", "table"], right=["cells", "ours", "agree"])
     grid.add_column("what")
     for row in counts.tables:
-        curves = f" ({count_of(row.curves, 'curve')})" if row.curves else ""
-        grid.add_row(row.table.in_paper, row.table.name, str(len(row.table.published) or "figure"),
-                     f"{row.measured}{curves}", row.table.title)
+        curves = [count_of(len(row.curves), "curve")] if row.curves else []
+        published, *ours = page.tally_texts(row.counts)
+        grid.add_row(row.table.in_paper, row.table.name, ", ".join([published, *curves] if published else curves), *ours,
+                     row.table.title)
     Console(highlight=False).print(grid)
-    print(f"{counts.measured} of {counts.cells} cells; {count_of(counts.runs, 'run')}; "
+    cells, measured, agreeing = page.tally_texts(counts.cells)
+    print(f"{measured} of {cells} cells; {agreeing} agree; {count_of(counts.runs, 'run')}; "
           f"{counts.with_measurements} of {len(counts.tables)} tables and figures with measurements")
     decided = Counter(verdict.status for verdict in verdicts)
     listed = ", ".join(f"{count} {MANY.get(status, status)}" for status, count in decided.items())
@@ -80,10 +82,8 @@ def print_table(compared: ComparedTable, runs: list[Entry]) -> None:
         console.print("not measured")
     for entry in runs:
         print(f"- {plain(page.run_line(entry))}\n  {entry.command}")
-    bases = sorted({cell.source.experiment.base for cell in compared.cells if cell.status == "not measured"})
-    if bases or not compared.cells and not compared.curves:
-        some = f" --bases {','.join(map(str, bases))}" if bases else ""
-        print(f"to measure: gcdformer reproduce {table.name}{some} --run")
+    if command := page.to_measure(compared):
+        print(f"to measure: {command}")
 
 
 def groups_grid(compared: ComparedTable) -> Grid:
@@ -91,9 +91,10 @@ def groups_grid(compared: ComparedTable) -> Grid:
     grid = new_grid(["row" if page.is_split(compared) else "column", "agree"])
     grid.add_column("run", overflow="fold")
     for group in page.groups(compared):
-        agreeing = f"{group.agreeing} of {group.measured}"
-        agreeing += "" if group.measured == group.cells else f", {group.cells} cells in all"
-        grid.add_row(group.name, agreeing if group.measured else "not measured", ", ".join(group.runs))
+        counts = group.counts
+        agreeing = f"{counts.agreeing} of {counts.measured}"
+        agreeing += f", {counts.published} cells in all" if counts.missing else ""
+        grid.add_row(group.name, agreeing if counts.measured else "not measured", ", ".join(group.runs))
     return grid
 
 

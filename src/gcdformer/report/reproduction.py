@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from gcdformer.display import figures
 from gcdformer.explanation.timeline import timeline
 from gcdformer.paper.claims import Verdict
-from gcdformer.paper.comparison import ComparedCell, ComparedTable
+from gcdformer.paper.comparison import ComparedCell, ComparedTable, count_cells
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.page import RUNS_HEAD, budget, difference_lines, effort, evidence_lines, similar_line, value_text
-from gcdformer.paper.table import Json
 from gcdformer.paper.text import Line
 from gcdformer.report.page import write_page
 
@@ -42,14 +41,15 @@ def write_reproduction(path: Path, tables: list[ComparedTable], entries: list[En
 
 def overview(tables: list[ComparedTable], runs: int, verdicts: list[Verdict]) -> str:
     """How much is measured, and a line for each table with a link to it."""
-    cells, ours = sum(table.published for table in tables), sum(table.measured for table in tables)
-    facts = [(ours, f"of {cells:,} cells have our value"), (runs, "measured runs"),
+    cells = count_cells(cell for table in tables for cell in table.cells)
+    facts = [(cells.measured, f"of {cells.published:,} cells have our value"),
+             (cells.agreeing, f"of {cells.published:,} cells agree"), (runs, "measured runs"),
              (sum(bool(table.runs) for table in tables), f"of {len(tables)} tables and figures have runs"),
              (sum(verdict.status == "holds" for verdict in verdicts), f"of {len(verdicts)} claims hold")]
     shown = "".join(f"<div><b>{number:,}</b><span>{escape(words)}</span></div>" for number, words in facts)
     rows = "".join(f'<tr><td>{compared.table.in_paper}</td><td><a href="#{compared.table.name}">{compared.table.name}</a>'
-                   f"</td><td>{compared.published or 'figure'}</td><td>{compared.measured or ''}</td>"
-                   f"<td>{compared.agreeing or ''}</td><td>{len(compared.runs) or ''}</td>"
+                   f"</td><td>{compared.counts.published or 'figure'}</td><td>{compared.counts.measured or ''}</td>"
+                   f"<td>{compared.counts.agreeing or ''}</td><td>{len(compared.runs) or ''}</td>"
                    f"<td>{escape(compared.table.title)}</td></tr>" for compared in tables)
     head = "".join(f"<th>{name}</th>" for name in ("in the paper", "name", "cells", "ours", "agree", "runs", "what"))
     return (f'<div class="facts">{shown}</div><section><h2>Tables and figures</h2><div class="scroll"><table class="index">'
@@ -115,21 +115,8 @@ def cell_html(cell: ComparedCell | None) -> str:
 
 def drawing(table: ComparedTable) -> Figure:
     """The learning curves of a figure; a single one with the prime powers that were learned."""
-    lines = {f"seed {run.entry.seed}": metrics_of(run.entry) for run in table.curves}
+    lines = {f"seed {run.entry.seed}": run.entry.metrics for run in table.curves}
     return figures.curves(lines, timeline(next(iter(lines.values()))) if len(lines) == 1 else None)
-
-
-def metrics_of(entry: Entry) -> list[Json]:
-    """A recorded curve as lines of metrics, with D from its events."""
-    known, lines = set[int](), []
-    columns: Json = {**entry.curve}
-    events = {event.epoch: event for event in entry.events}
-    for values in zip(*columns.values(), strict=True):
-        line = dict(zip(columns, values, strict=True))
-        if event := events.get(line["epoch"]):
-            known = (known | set(event.entered)) - set(event.left)
-        lines.append({**line, "D": sorted(known)})
-    return lines
 
 
 def write_curves(folder: Path, tables: list[ComparedTable]) -> list[Path]:

@@ -62,7 +62,7 @@ async function folder(id) {
 }
 
 // The list as the page found it when it was opened: asked for at once, used once; not at all if the link leads elsewhere.
-let opened = /^#\/(run|mechanism|ask|compare|train|paper)\b/.test(location.hash) ? null : runs();
+let opened = /^#\/(run|mechanism|ask|compare|train|paper|ledger)\b/.test(location.hash) ? null : runs();
 opened?.catch(() => null);
 export const firstRuns = () => opened ?? runs();
 export const forgetFirstRuns = () => {
@@ -91,7 +91,12 @@ export async function decided(id, epoch, prior, onProgress, signal) {
 }
 export const mechanism = async (id) => (await request(exported ? `${await folder(id)}/mechanism.json` : `${run(id)}/mechanism`)).body;
 export const flip = async (id, p, a, b) => (await request(`${run(id)}/flip?${new URLSearchParams({ p, a, b })}`)).body;
-export const paper = async () => (await request(exported ? "data/paper.json" : "api/paper")).body;
+const paperPart = async (path) =>
+  (await request(exported ? `data/paper${path}.json` : `api/paper${path}`)).body;
+export const paper = () => paperPart("");
+export const paperTable = (id) => paperPart(`/tables/${encodeURIComponent(id)}`);
+export const paperClaim = (name) => paperPart(`/claims/${encodeURIComponent(name)}`);
+export const ledgerRun = (name) => paperPart(`/runs/${encodeURIComponent(name)}`);
 export const ask = async (id, a, b, epoch, prior) =>
   (await request(`${run(id)}/ask?${new URLSearchParams({ a, b, epoch, ...prior })}`)).body;
 

@@ -6,15 +6,16 @@ import { link, read } from "./route.js";
 import { showOnly } from "./share.js";
 import { askAndFlipView } from "./views/flip.js";
 import { compareView } from "./views/compare.js";
+import { ledgerView } from "./views/ledger.js";
 import { mechanismView } from "./views/mechanism.js";
 import { paperView } from "./views/paper.js";
 import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
 import { trainView } from "./views/train.js";
 
-const VIEWS = { "": runsView, runs: runsView, run: runView, mechanism: mechanismView, ask: askAndFlipView, compare: compareView, train: trainView, paper: paperView };
+const VIEWS = { "": runsView, runs: runsView, run: runView, mechanism: mechanismView, ask: askAndFlipView, compare: compareView, train: trainView, paper: paperView, ledger: ledgerView };
 // Shown instead of the last view if the next one takes longer than a blink.
-const WAITING = { paper: "Setting the measured runs beside the paper …" };
+const WAITING = { paper: "Setting the measured runs beside the paper …", ledger: "Explaining the run …" };
 const BLINK = 200;
 const main = document.getElementById("main");
 let context = { training: false, asking: false };
@@ -76,7 +77,7 @@ async function openOnlyRun(route) {
 
 function drawNavigation(view) {
   const views = { runs: "Runs", ...(exported ? {} : { train: "Train here" }), paper: "Paper" };
-  const current = { "": "runs", run: "runs", mechanism: "runs", compare: "runs", ask: "runs" }[view] ?? view;
+  const current = { "": "runs", run: "runs", mechanism: "runs", compare: "runs", ask: "runs", ledger: "paper" }[view] ?? view;
   const item = ([name, text]) => h("a", { href: link(name), text, "aria-current": name === current ? "page" : null });
   document.querySelector("nav").replaceChildren(...Object.entries(views).map(item));
 }

@@ -42,13 +42,17 @@ const follow = (id, signal, look) =>
     if (answer) look(answer);
   }, POLL, signal);
 
+// A run of the ledger has the tables of its last epoch only: nothing to slide through, no model to ask.
+const isRecorded = (run) => "last" in run;
 const series = (run) => [{ name: "", colour: "var(--series-1)", columns: run.columns }];
-const crumbs = (run) => [h("a", { href: link("runs"), text: "Runs" }), ` / ${describe(run)}`];
+const crumbs = (run) => [...(isRecorded(run) ? papers(run) : [h("a", { href: link("runs"), text: "Runs" })]), ` / ${describe(run)}`];
+const papers = ({ behind }) =>
+  [{ id: null, number: "Paper" }, ...behind].flatMap(({ id, number }, index) => [index > 1 ? ", " : index ? " / " : "", h("a", { href: link("paper", id), text: number })]);
 const repeatSection = (run) =>
   section("plain", "How to repeat it", command(run.repeat),
     h("details", {}, h("summary", { text: "the full configuration" }), h("pre", { tabindex: "0", text: run.config })));
 
-class RunPage {
+export class RunPage {
   constructor(place, run, prior, signal) {
     this.run = run;
     this.epochs = new Epochs(run.id);
@@ -58,7 +62,8 @@ class RunPage {
     const focus = { onHover: (k) => this.hover(k), onChoose: (k) => this.choose(k) };
     this.player = new Player(run, { onEpoch: (epoch) => this.go(epoch), ready: (epoch) => this.epochs.get(epoch) });
     this.prior = new PriorSwitch(run, prior, { onChoose: (name) => this.decide(name), onMade: () => this.redecide() }, signal);
-    this.curves = new Curves(series(run), { events: run.timeline.prime_powers, onChoose: (epoch) => this.seek(epoch) });
+    this.curves = new Curves(series(run), {
+      events: run.timeline.prime_powers, onChoose: isRecorded(run) ? null : (epoch) => this.seek(epoch) });
     this.grid = new Grid(focus);
     this.heat = new Heat(focus);
     this.sieve = new Sieve(focus);
@@ -83,21 +88,21 @@ class RunPage {
   layout() {
     const { run, parts } = this;
     const canAsk = run.checkpoints.length > 0;
-    const canCompare = !run.example;
+    const recorded = isRecorded(run);
+    const canCompare = !run.example && !recorded;
     const actions = h("p", { class: "actions" },
       canAsk && h("a", { class: "button", href: link("ask", run.id), text: "Ask this model" }),
-      h("a", { class: "button quiet", href: link("mechanism", run.id), text: "Where its divisors live" }),
+      !recorded && h("a", { class: "button quiet", href: link("mechanism", run.id), text: "Where its divisors live" }),
       canCompare && h("a", { class: "button quiet", href: link("runs", null, { pick: joinIds([run.id]) }), text: "Compare with others" }));
     return [
       hero({ crumbs: crumbs(run), title: runTitle(run) },
         h("div", { class: "opening" }, h("div", {}, parts.badge, parts.lede, actions), parts.facts)),
-      this.player.element,
-      this.prior.element,
+      recorded ? "" : [this.player.element, this.prior.element],
       h("section", { class: "wide" },
         h("div", { class: "side" },
           h("h2", { text: "It learns in steps" }),
           h("p", { text: "Nothing happens for a while, then the count of correct GCD jumps: the model has learned a new prime power, and at once all its products with what it knew. Labels name the prime power behind each step." }),
-          h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
+          recorded ? null : h("p", { class: "hint", text: "Click or drag in a curve to go to an epoch." })),
         h("figure", {}, sharedFigure("curves", `Learning curves of ${run.name}`, 640, this.curves))),
       h("section", { class: "pair three" },
         h("div", { class: "answers" },
@@ -124,7 +129,7 @@ class RunPage {
           h("p", { text: "Fidelity is the share of test pairs on which the model predicts what the rules say." }),
           parts.certificate,
           parts.counter)),
-      this.bands.element,
+      recorded ? "" : this.bands.element,
       h("section", { class: "wide with-events" },
         h("div", { class: "side" },
           h("h2", { text: "How it was learned" }),
@@ -151,6 +156,7 @@ class RunPage {
     this.show(this.prior.show(epoch) ?? data);
     this.bands.show(epoch);
     performance.measure("redraw", { start: began });
+    if (isRecorded(this.run)) return;
     const near = Array.from({ length: AHEAD }, (_, i) => [epoch + 1 + i, epoch - 1 - i]).flat();
     this.epochs.ahead(near.filter((other) => other >= 1 && other <= last));
   }
@@ -166,6 +172,7 @@ class RunPage {
   }
 
   seek(epoch) {
+    if (isRecorded(this.run)) return;
     this.player.stop();
     const next = Math.min(Math.max(epoch, 1), this.run.columns.epoch.length);
     if (next !== this.epoch) this.go(next);
@@ -189,7 +196,7 @@ class RunPage {
     parts.decided.textContent = decidedNote(run, data);
     parts.rules.replaceChildren(rulesList(data));
     parts.certificate.replaceChildren(certificate(data));
-    parts.counter.replaceChildren(...[classesTable(data), counterexamples(run, data)].filter(Boolean));
+    parts.counter.replaceChildren(...[classesTable(data), isRecorded(run) ? null : counterexamples(run, data)].filter(Boolean));
     for (const item of parts.events.querySelectorAll("button"))
       item.setAttribute("aria-current", `${Number(item.dataset.epoch) === data.epoch}`);
     this.mark();
@@ -233,10 +240,11 @@ class RunPage {
   }
 
   drawEvents() {
+    const words = (step) => [h("b", { text: `epoch ${step.epoch}` }), ` ${sentence(step)}`];
     const item = (step) =>
-      h("li", {},
-        h("button", { type: "button", "data-epoch": step.epoch, onclick: () => this.seek(step.epoch) },
-          h("b", { text: `epoch ${step.epoch}` }), ` ${sentence(step)}`));
+      h("li", {}, isRecorded(this.run)
+        ? words(step)
+        : h("button", { type: "button", "data-epoch": step.epoch, onclick: () => this.seek(step.epoch) }, words(step)));
     const newestFirst = [...this.run.timeline.steps].reverse();
     this.parts.events.replaceChildren(
       h("ol", { class: "event-list", reversed: true, tabindex: "0", "aria-label": "Changes of D, newest first" }, newestFirst.map(item)),
@@ -247,7 +255,7 @@ class RunPage {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, [contenteditable]"))
       return;
     const onButton = event.target.closest("button, a, summary");
-    if (event.key === " " && !onButton) this.player.toggle();
+    if (event.key === " " && !onButton && !isRecorded(this.run)) this.player.toggle();
     else if (event.key === "ArrowRight") this.seek(this.epoch + 1);
     else if (event.key === "ArrowLeft") this.seek(this.epoch - 1);
     else if (event.key === "Escape" && this.chosen) this.choose(this.chosen);
@@ -256,14 +264,14 @@ class RunPage {
   }
 }
 
-function otherTask(place, run, signal) {
+export function otherTask(place, run, signal) {
   const curves = new Curves(series(run));
   place.append(
     hero({ crumbs: crumbs(run), title: run.name, lede: otherLede(run) }),
     section("plain", "Learning curves", curves.element),
     repeatSection(run),
   );
-  follow(run.id, signal, ({ body }) => curves.update(series(body), null));
+  if (!isRecorded(run)) follow(run.id, signal, ({ body }) => curves.update(series(body), null));
 }
 
 // No epoch yet: look again until there is one.

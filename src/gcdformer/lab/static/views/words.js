@@ -28,7 +28,7 @@ export function lede(run, data) {
     h("strong", {
       text: `After epoch ${columns.epoch[index]} (${millions(columns.examples[index])} examples, ${minutes(columns.seconds[index])}) it is right for ${percent(right)} of random pairs${how}`,
     }),
-    `${right > 50 ? ", although it knows only" : " and knows"} ${data.D.length} of the first 100 GCD. Drag the slider, or press play, to watch the set grow.`,
+    `${right > 50 ? ", although it knows only" : " and knows"} ${data.D.length} of the first 100 GCD.${"last" in run ? "" : " Drag the slider, or press play, to watch the set grow."}`,
   ];
 }
 
