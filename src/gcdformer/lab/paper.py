@@ -193,7 +193,8 @@ class Reproduction:
         entry = self.entries[name]
         view = run_details(name, name, entry.config, entry.metrics, has_gcd=bool(entry.tables), repeat=entry.command)
         behind = [place_of(compared.table) for compared in self.counts.tables if name in compared.runs]
-        last = epoch_details(entry.curve["epoch"][-1], entry.config.evaluation.prior, entry.tables, entry.explanation) if entry.explanation else None
+        last = None if entry.explanation is None else epoch_details(
+            entry.curve["epoch"][-1], entry.config.evaluation.prior, entry.tables, entry.explanation)
         return {**view, "live": False, "recipe": entry.recipe, "behind": behind, "last": last}
 
     def files(self) -> Iterator[tuple[str, object]]:
