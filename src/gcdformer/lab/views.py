@@ -47,7 +47,8 @@ def run_details(key: str, name: str, config: Config, lines: Lines, *, has_gcd: b
         **describe(config, has_gcd),  # type: ignore[typeddict-item]  # it has none of the keys that may be missing
         "has_gcd": has_gcd, "threshold": config.evaluation.threshold,
         "test_size": config.evaluation.test_size, "best_epoch": None, "columns": columns_of(lines), "checkpoints": [],
-        "priors": offered_priors(config), "base_primes": sorted(prime_factors(config.task.base)), "repeat": repeat, "config": config.to_toml(),
+        "priors": offered_priors(config), "base_primes": sorted(prime_factors(config.task.base)), "repeat": repeat,
+        "config": config.to_toml(),
     }
     if has_gcd:
         view["D"] = [line["D"] for line in lines]
