@@ -36,6 +36,8 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     planned = json.loads(here(*words, "--dry-run", "--json"))
     assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
     assert planned["seconds"] is None and planned["slots"] >= 1, "epochs do not tell the time"
+    assert re.search(r"Table 1 +encodings +8 +8 +8 \(100 %\)", nothing := here(*nowhere))
+    assert "46 of 2772 cells; " in nothing and re.search(r"; \d+ \(1 %\) agree; 0 runs; ", nothing)
     shown = here(*words)
     assert "not measured" in shown and "--run" in shown.splitlines()[-1] and not out.exists(), "showing trains nothing"
     first = gcdformer("reproduce", *words, "--run", "--json", "--html", tmp_path / "page.html")

@@ -2,7 +2,7 @@
 // The address says which: #/paper, #/paper/table-2, #/paper/claim-mixture.
 
 import { paper, paperClaim } from "../api.js";
-import { h, hero, plural, section } from "../dom.js";
+import { capital, h, hero, plural, section } from "../dom.js";
 import { agreement, agreementLegend, total } from "../figures/agreement.js";
 import { link } from "../route.js";
 import { line, tableView } from "./paper_table.js";
@@ -55,7 +55,7 @@ function claimView(place, claim) {
   place.append(
     hero({ crumbs: [h("a", { href: link("paper"), text: "Paper" }), " / a claim"], title: claim.statement },
       h("p", {}, badge(claim.verdict), claim.count)),
-    section("plain", "What is counted", h("p", { text: `${claim.unit}: ${claim.rule}.` })),
+    section("plain", "What is counted", h("p", { text: `${capital(claim.unit)}: ${claim.rule}.` })),
     h("section", {},
       h("h2", { text: "Evidence" }),
       h("ul", { class: "remarks" }, claim.evidence.map((parts) => h("li", {}, line(parts))))),
