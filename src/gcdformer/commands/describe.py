@@ -122,16 +122,12 @@ def epoch_seconds(config: Config, problem: Problem, facts: Facts,
     return step * config.training.steps_per_epoch + test, ""
 
 
-def peak_flops(device: torch.device, size: int = 1024) -> float:
-    """FLOPs per second of a matrix product, the best of three: a guess within a factor of two, in a tenth of a second."""
+def peak_flops(device: torch.device) -> float:
+    """FLOPs per second of a matrix product: a guess within a factor of two, in a tenth of a second."""
     import torch
-    a = torch.ones(size, size, device=device)
-    rates = []
-    for _ in range(3):
-        began = perf_counter()
-        float((a @ a)[0, 0])
-        rates.append(2 * size**3 / (perf_counter() - began))
-    return max(rates)
+
+    from gcdformer.training.throughput import best_rate, matrix_multiply
+    return best_rate(matrix_multiply(device, torch.get_num_threads(), size=1024), seconds=0.1)
 
 
 def show(config: Config, facts: Facts, measured: str, why_not: str) -> None:

@@ -31,12 +31,12 @@ def colour(name: str, *, dark: bool = False) -> str:
 def with_names(svg: str) -> str:
     """A drawing in the light colours as one that takes the page's, where the page has them."""
     names = {light: name for name, (light, _) in reversed(colours().items())}
-    return re.sub("|".join(names), lambda found: f"var(--{names[found[0]]}, {found[0]})", svg)
+    return re.sub("|".join(names), lambda match: f"var(--{names[match[0]]}, {match[0]})", svg)
 
 
 def with_values(svg: str, *, dark: bool) -> str:
     """A drawing that takes its colours from the page as one that needs no page."""
-    return re.sub(r"var\(--([\w-]+), #\w+\)", lambda found: colour(found[1], dark=dark), svg)
+    return re.sub(r"var\(--([\w-]+), #\w+\)", lambda match: colour(match[1], dark=dark), svg)
 
 
 def page_style() -> str:

@@ -19,6 +19,7 @@ from gcdformer.display.words import (
     known_sets,
     listed,
     members,
+    numbers,
     rule_mark,
     rule_words,
     timeline_sentences,
@@ -38,6 +39,7 @@ from gcdformer.explanation.timeline import Comparison, Timeline
 from gcdformer.numbers.theory import prime_factors
 
 SHOWN_STEPS = 15
+LONGEST_LIST = 30
 BAR = 20
 SIGNS = {"yes": ("✓", "bold green"), "wait": ("…", "bold yellow"), "none": ("?", "bold yellow"), "no": ("✗", "bold red")}
 CELL_STYLES = {"correct": "bold green", "learning": "yellow", "broken": "bold red", "hesitating": "dim italic red",
@@ -57,7 +59,7 @@ def show_explanation(console: Console, explanation: Explanation, what: str, note
     console.print()
     show_rules(console, explanation)
     if explanation.untested:
-        untested = f"fewer than {LEAST_PAIRS} pairs, not judged: {numbers(explanation.untested)}"
+        untested = f"fewer than {LEAST_PAIRS} pairs, not judged: {numbers(explanation.untested, LONGEST_LIST)}"
         console.print(Text.assemble(("  ? ", "yellow"), untested))
     console.print()
     show_fidelity(console, explanation)
@@ -94,7 +96,8 @@ def show_rules(console: Console, explanation: Explanation) -> None:
     for says, rule in rule_words(explanation):
         show_rule(console, says, rule)
     if explanation.being_learned:
-        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {numbers(explanation.being_learned)}"))
+        learning = numbers(explanation.being_learned, LONGEST_LIST)
+        console.print(Text.assemble(("  … ", "yellow"), f"being learned: {learning}"))
     if explanation.undecided:
         console.print(Text.assemble(("  ? ", "yellow"), undecided_text(explanation)))
 
@@ -153,7 +156,7 @@ def known_text(explanation: Explanation) -> Text:
         shown = (" × ".join(factors) or "{1}") + known_limit(explanation)
     text = Text.assemble((f"{explanation.form.set_name}      ", "dim"), shown, f"   {known_count(explanation)}")
     if explanation.grokked:
-        text.append(f"   * grokked: {numbers(explanation.grokked)}", style="cyan")
+        text.append(f"   * grokked: {numbers(explanation.grokked, LONGEST_LIST)}", style="cyan")
     return text
 
 
@@ -211,7 +214,7 @@ def show_classes(console: Console, explanation: Explanation) -> None:
                          min_width=None if members else len(title))
     for group in explanation.classes:
         table.add_row(str(group.label), str(readable(group.prediction)), f"{group.shares[group.prediction]:.2f}",
-                      str(group.values), f"{group.entropy:.2f}", numbers(list(group.members), 12))
+                      str(group.values), f"{group.entropy:.2f}", numbers(group.members, 12))
     console.print(table)
 
 
@@ -252,7 +255,3 @@ def show_comparison(console: Console, rows: list[Comparison]) -> None:
 def factored(n: int) -> str:
     """720 -> 2^4 · 3^2 · 5."""
     return " · ".join(str(p) if e == 1 else f"{p}^{e}" for p, e in prime_factors(n).items())
-
-
-def numbers(values: list[int], most: int = 30) -> str:
-    return listed(map(str, values), most)

@@ -17,9 +17,8 @@ def learned_prime_powers(known: Iterable[int]) -> dict[int, int]:
     """The highest power of each prime that is in the set, as a value: {2: 16, 5: 25}."""
     highest: dict[int, int] = {}
     for q in sorted(known):
-        found = prime_power(q)
-        if found:
-            highest[found[0]] = q
+        if power := prime_power(q):
+            highest[power[0]] = q
     return dict(sorted(highest.items()))
 
 

@@ -19,10 +19,20 @@ from gcdformer.explanation import Explanation
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Moved, Place
 from gcdformer.mechanism.layout import Layout
-from gcdformer.mechanism.matrix import best_place, matrix, share_of, whole_share
 from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Prime, Side, Unlearned, Whole
 from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, read_clock, residue_share
-from gcdformer.mechanism.verdict import GAIN, LEAST_PAIRS, LOCATED, STRONG, place_verdict, prime_verdict
+from gcdformer.mechanism.verdict import (
+    GAIN,
+    LEAST_PAIRS,
+    LOCATED,
+    STRONG,
+    best_place,
+    matrix,
+    place_verdict,
+    prime_verdict,
+    share_of,
+    whole_share,
+)
 from gcdformer.models import Seq2Seq
 from gcdformer.numbers.encoding import Integers, Mask, encode
 

@@ -1,11 +1,20 @@
-"""When a prime counts as located, spread or not found, and when a control raises the alarm: the thresholds, with reasons."""
+"""Answers under patches as shares, and shares as verdicts: the best place of a prime, when it counts as located, spread or
+not found, and when a control raises the alarm. The thresholds have their reasons.
+
+Knows counts and places, no network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gcdformer.explanation.statistics import wilson
-from gcdformer.mechanism.result import Best, Prime, Unlearned, Whole
+from gcdformer.mechanism.result import Best, Matrix, Prime, Unlearned, Whole
+from gcdformer.numbers.encoding import Integers
+
+if TYPE_CHECKING:
+    from gcdformer.mechanism.interchange import Moved, Place  # which import torch
 
 MOVES = 0.8
 """A place carries p if its swap moves this share of the answers as the rules say, both when it takes p away and when it adds
@@ -22,6 +31,44 @@ ENOUGH = 0.9
 LEAST_PAIRS = 20
 """Pairs below which nothing is said: the 95 % interval of one half would be wider than 0.4."""
 LOCATED, SPREAD, NOT_FOUND = "located", "spread", "not found"
+NEARLY = 0.04
+"""Places whose shares (of both directions together) differ by less are as good; the one nearest to the answer is taken."""
+
+
+def share_of(moved: Moved, wanted: Integers) -> float | None:
+    """The share of answers that are the wanted ones; None if too few swaps have the place."""
+    return float(moved.agree(wanted).mean()) if len(moved.swaps) >= LEAST_PAIRS else None
+
+
+def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, width: int) -> Matrix:
+    """Shares by site and position, of places with one position each."""
+    result: Matrix = {}
+    for place, answers in zip(places, moved, strict=True):
+        result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(answers, wanted)
+    return result
+
+
+def whole_share(place: Place, removed: Moved, without: Integers, added: Moved, having: Integers) -> Whole:
+    """Several positions at once."""
+    moved, n = int(removed.agree(without).sum()), len(removed.swaps)
+    return Whole(place.site, list(place.slots), moved / max(n, 1), *wilson(moved, n), n,
+                 float(added.agree(having).mean()) if len(added.swaps) else 0.0)
+
+
+def best_place(removes: Matrix, adds: Matrix, counts: Sequence[int], names: Sequence[str]) -> Best:
+    """The position that does most: of those as good, the one nearest to the answer.
+
+    The embedding is left out where there is anything else. To exchange it is to exchange the digit, which says what the
+    answer depends on, not where that is carried. Attention patterns carry nothing themselves and are left out too.
+    """
+    sites = [site for site in removes if site != "encoder.embedding" and not site.endswith(".pattern")] or list(removes)
+    shares = [(site, position, share, adds.get(site, [None] * len(names))[position] or 0.0)
+             for site in sites for position, share in enumerate(removes[site]) if share is not None]
+    top = max(share + adding for *_, share, adding in shares)
+    site, position, share, adding = [entry for entry in shares if entry[2] + entry[3] >= top - NEARLY][-1]
+    n = counts[position]
+    name = "final state" if site.startswith("encoder.final") else names[position]
+    return Best(site, position, name, share, *wilson(round(share * n), n), n, adding)
 
 
 def place_verdict(best: Best, whole: Whole) -> str:

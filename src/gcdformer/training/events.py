@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gcdformer.display.words import SHOWN, numbers
 from gcdformer.runs.metrics import Line
 
 STEADY_EPOCHS, STEADY_SECONDS = 3, 60.0
@@ -27,7 +28,7 @@ class Announcement:
     def __str__(self) -> str:
         """`learned 4, 8; lost 9; wavering 16`; empty if there is nothing to say."""
         parts = {"learned": self.learned, "lost": self.lost, "wavering": self.wavering}
-        return "; ".join(f"{word} {shorten(values)}" for word, values in parts.items() if values)
+        return "; ".join(f"{word} {numbers(values, SHOWN)}" for word, values in parts.items() if values)
 
 
 class Announcer:
@@ -53,8 +54,3 @@ class Announcer:
         self.ever |= learned
         self.streaks = {k: streak for k, streak in streaks.items() if k not in learned | lost}
         return Announcement(sorted(learned), sorted(lost), sorted(self.streaks))
-
-
-def shorten(values: list[int], most: int = 12) -> str:
-    shown = ", ".join(map(str, values[:most]))
-    return shown + (f" … ({len(values)})" if len(values) > most else "")

@@ -71,8 +71,8 @@ class PackedPaths(Paths):
         given = PackedRows.of(paths[:, :int(lengths.max(initial=1))], lengths)
         self.layers.program.run(FOLLOW, (some_of(self.inputs, rows), given, NO_ROWS), NONE)
         places = torch.from_numpy(given.starts[1:, None] - last + np.arange(last))
-        found: LogProbs = self.layers.program.values(self.logits)[places].log_softmax(-1).numpy()
-        return found
+        log_probs: LogProbs = self.layers.program.values(self.logits)[places].log_softmax(-1).numpy()
+        return log_probs
 
     def greedy(self, rows: Integers, longest: int) -> Integers:
         return self.generator.generate(chosen_rows(self.inputs, rows), longest)
