@@ -83,6 +83,21 @@ def test_the_page_has_the_words_of_the_server(tab: Tab, lab: Lab) -> None:
     assert wrong == []
 
 
+def test_a_flip_in_a_recurrent_model_exchanges_all_it_knows_of_the_question(tab: Tab, lab: Lab) -> None:
+    """Its final state is one place, so that the answer is that to the other question."""
+    answers = tab.open(lab.url).evaluate("""async (pairs) => {
+      const names = ["asker.js", "api.js", "model/flip.js"].map((name) => import(`/static/${name}`));
+      const [{ Asker }, { oneRun }, { flipped }] = await Promise.all(names);
+      const { network } = await new Asker((await oneRun("gru")).body).model(1);
+      const rules = { label: (k) => [12, 6, 4, 3, 2, 1].find((d) => k % d === 0), rule: (k) => k };
+      const found = { positions: Array(8).fill("state"), primes: [{ p: 2, whole: { site: "encoder.final.hidden", positions: [0] } }] };
+      return pairs.map(([a, b]) => [flipped(network, rules, found, 2, a, b), b])
+        .map(([{ answer, swapped, expected }, b]) => [answer, network.ask(swapped, b).answer, expected % 2]);
+    }""", [[120 + 12 * i, 84] for i in range(10)] + [[121 + 2 * i, 84] for i in range(10)])
+    assert len(answers) == 20 and all(answer == other for answer, other, _ in answers)
+    assert [odd for *_, odd in answers[10:]] == [0] * 10, "2 was added"
+
+
 def asked_of_server(tab: Tab) -> list[str]:
     return [url for url in tab.fetched if "/ask?" in url]
 
