@@ -21,6 +21,7 @@ import nbformat
 FOLDER = Path(__file__).parent.parent / "notebooks"
 MOST_BYTES = 300_000
 MINUTES = re.compile(r"<div><b>[\d.]+</b><span>minutes</span></div>")
+TERMINAL = re.compile(r"\x1b\[[\d;]*[A-Za-z]|\r(?=\n)")
 CELL_SECONDS = 3600
 
 
@@ -37,8 +38,7 @@ def run(book: Any, work: Path) -> None:
     (commands / "gcdformer").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gcdformer "$@"\n')
     (commands / "gcdformer").chmod(0o755)
     environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-                   "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1",
-                   "IPYTHONDIR": str(work / ".ipython"), "JUPYTER_RUNTIME_DIR": str(work / ".runtime")}
+                   "COLUMNS": "100", "IPYTHONDIR": str(work / ".ipython"), "JUPYTER_RUNTIME_DIR": str(work / ".runtime")}
     client = nbclient.NotebookClient(book, timeout=CELL_SECONDS, iopub_timeout=60, raise_on_iopub_timeout=True,
                                      coalesce_streams=True, kernel_name="python3",
                                      resources={"metadata": {"path": str(work)}})
@@ -47,7 +47,7 @@ def run(book: Any, work: Path) -> None:
 
 
 def clean(book: Any) -> None:
-    """Take out what is not a result: counts, times, messages of libraries."""
+    """Take out what is not a result: counts, times, messages of libraries, colours of a terminal."""
     for cell in book.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
@@ -56,6 +56,8 @@ def clean(book: Any) -> None:
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = None
+                if "text" in output:
+                    output.text = TERMINAL.sub("", output.text)
                 if "text/html" in output.get("data", {}):
                     output.data["text/html"] = MINUTES.sub("", output.data["text/html"])
     book.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
