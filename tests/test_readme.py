@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, gcdformer
+from forked import ended, fork
 from gcdformer.cli import VERBS, main
 
 pytestmark = pytest.mark.processes
@@ -54,6 +55,7 @@ def test_readme_opens_with_the_two_commands() -> None:
         assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.usefixtures("forked_trials")
 def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In this process, as loading torch for each of them would take most of the time."""
     monkeypatch.chdir(tmp_path)
@@ -92,8 +94,12 @@ def test_python_runs(tmp_path: Path) -> None:
     code = next(block for kind, block in BLOCKS if kind == "python")
     small = code.replace("max_minutes=5", "max_epochs=2, epoch_size=2000, test_size=200, dim=32, threads=1")
     assert small != code
-    result = subprocess.run([sys.executable, "-c", small], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    assert ended(fork(run_python, small, tmp_path)) == 0
+
+
+def run_python(code: str, folder: Path) -> None:
+    os.chdir(folder)
+    exec(code, {"__name__": "__main__"})
 
 
 def test_the_transcript_is_what_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

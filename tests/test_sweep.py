@@ -122,6 +122,7 @@ def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int,
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=1)
@@ -149,6 +150,7 @@ def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, ca
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_damaged_metrics_fail_their_trial_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2, epochs=1), tmp_path / "out"
     both = plan(expand(read_sweep(file)), out)
