@@ -96,10 +96,10 @@ def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedP
 class Running:
     """A command that runs, with its output, and its errors in between, in a pipe; it ends with the `with` block."""
 
-    def __init__(self, *words: object, cwd: Path | None = None) -> None:
+    def __init__(self, *words: object, cwd: Path | None = None, module: str = "gcdformer") -> None:
         reader, writer = os.pipe()
         with Path(os.devnull).open() as nothing:
-            self.process = start(words, nothing.fileno(), writer, writer, cwd=cwd)
+            self.process = start(words, nothing.fileno(), writer, writer, cwd=cwd, module=module)
         os.close(writer)
         self.stdout: TextIO = os.fdopen(reader)
 

@@ -58,7 +58,7 @@ class RuleModel:
         return answers
 
     def label(self, k: int) -> int:
-        return int(self.labels_to(np.array([k]))[0])
+        return next((label for label in reversed(self.labels) if k % label == 0), 1)
 
     def answer(self, k: int) -> int:
         return self.answers.get(self.label(k), self.fallback)
