@@ -31,7 +31,7 @@ document.body.dataset.ready = "";
 </script>"""
 FAMILIES: dict[str, dict[str, object]] = {
     "transformer": dict(layers=1, dim=32, heads=4),
-    "uneven": dict(encoder_layers=2, decoder_layers=1, encoder_dim=24, decoder_dim=36, encoder_heads=2, decoder_heads=3,
+    "uneven": dict(encoder_layers=2, decoder_layers=1, encoder_dim=24, decoder_dim=36, encoder_heads=2, decoder_heads=12,
                    cross_query="input", framing="published", positions=64, norm_epsilon=0.05),
     "lstm": dict(family="lstm", layers=2, dim=16, hidden_dim=30),
     "gru": dict(family="gru", layers=2, encoder_dim=20, decoder_dim=24),

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from forked import TrialProcess, gcdformer
 from gcdformer import Config, Run, train
 from leftovers import adopt_orphans, count_starts, nothing_left, starts
 
@@ -23,12 +25,6 @@ def tiny_config(**leaves: object) -> Config:
         base=10, maximum=1000, operands="uniform", outcomes="natural", layers=1, dim=16, heads=2, lr=3e-3,
         schedule="constant", warmup=5, batch_size=16, epoch_size=320, test_size=200, max_epochs=3, threads=1, device="cpu")
     return Config().derive(**(defaults | leaves))
-
-
-def gcdformer(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "gcdformer", *map(str, words)], capture_output=True, text=True,
-                          input=stdin, check=False)
 
 
 def build_site(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
@@ -117,6 +113,13 @@ def device(request: pytest.FixtureRequest) -> torch.device:
     if found.type == "meta":
         pytest.skip("the meta device has no values")
     return found
+
+
+@pytest.fixture
+def forked_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trials of sweeps that this process drives are forked, where it does not matter how they start; they start as a
+    user's do in the tests that kill them in test_sweep.py."""
+    monkeypatch.setattr("gcdformer.sweeps.launcher.subprocess", SimpleNamespace(Popen=TrialProcess, PIPE=subprocess.PIPE))
 
 
 @pytest.fixture

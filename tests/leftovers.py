@@ -32,6 +32,11 @@ def count_starts() -> None:
     sys.addaudithook(started)
 
 
+def note_start() -> None:
+    """Count a process that a server forked for this one."""
+    _count[0] += 1
+
+
 def starts() -> int:
     """How many processes have been started."""
     return _count[0]

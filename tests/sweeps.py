@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from conftest import tiny_config
+from forked import Running
 from gcdformer import Config, Run, load_run, train
 from gcdformer.runs.checkpoint import load_checkpoint
 from gcdformer.runs.folder import checkpoint_steps
@@ -51,10 +52,17 @@ def start_sweep(file: Path, out: Path, *words: object, here: Path | None = None)
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=here)
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+def fork_sweep(file: Path, out: Path, *words: object) -> Running:
+    """The same with a driver and trials that are forked."""
+    return Running("sweep", file, "--out", out, *words, module="forked_sweep")
+
+
+def finish(process: subprocess.Popen[str] | Running) -> tuple[int, str]:
     """Exit code and output; the test's own limit ends a process that hangs."""
-    output, _ = process.communicate()
-    return process.returncode, output
+    assert process.stdout is not None
+    with process.stdout:
+        output = process.stdout.read()
+    return process.wait(), output
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from claim_runs import BASES, D10, cut, grokked, in_steps, verdict, with_facts
-from conftest import ROOT, gcdformer
+from conftest import ROOT
+from decisions import call
 from gcdformer.cli import main
 from gcdformer.paper import CLAIM_EPOCHS, Experiment, experiments
 from gcdformer.paper.claims import ALL, PAIRS, PAIRS_NEEDED, claim_verdicts, claims_table, judge
@@ -184,15 +185,16 @@ def test_runs_of_claims_have_epochs_as_budget(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_command_measures_what_is_missing(tmp_path: Path) -> None:
     out = tmp_path / "runs"
     words = ["reproduce", "claims", "--only", "mixture", "--out", out, "--ledger", tmp_path / "ledger", *SMALL, "--json"]
-    planned = json.loads(gcdformer(*words, "--dry-run").stdout)
+    planned = json.loads(call(*words, "--dry-run").stdout)
     assert [run["name"] for run in planned["runs"]] == ["base-30_seed-0", "base-30_mixture-outcomes_seed-0"]
-    shown = gcdformer(*words)
+    shown = call(*words)
     assert shown.returncode == 0 and not out.exists(), "showing trains nothing"
     assert json.loads(shown.stdout)["claims"][0]["verdict"] == "not measured"
-    result = gcdformer(*words, "--run")
+    result = call(*words, "--run")
     assert result.returncode == 0, result.stderr
     (claim,) = json.loads(result.stdout)["claims"]
     assert claim["verdict"] == "undecided" and len(claim["evidence"][0]["runs"]) == 2 and claim["missing"] == []

@@ -6,11 +6,14 @@ import csv
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from conftest import gcdformer
 from gcdformer import Run, __version__, explain
 from gcdformer.cli import VERBS, main
 
@@ -202,10 +205,17 @@ def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) 
     assert throughput.rates_in_turn(lambda: 1, lambda: 1, 1.0) == (5.0, 10.0)
 
 
+def forked_run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+    """`subprocess.run` of a `gcdformer` command whose output is captured."""
+    assert command[:3] == [sys.executable, "-m", "gcdformer"] and options["capture_output"]
+    return gcdformer(*command[3:])
+
+
 @pytest.mark.processes
 def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"batch size": ("--batch-size", [16, 64]), "base": ("--base", [10])}
     monkeypatch.setattr("gcdformer.report.throughput.VARIED", points)
+    monkeypatch.setattr("gcdformer.report.throughput.subprocess", SimpleNamespace(run=forked_run))
     figure = tmp_path / "curves.svg"
     code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--figure", figure)
     curves = json.loads(out)

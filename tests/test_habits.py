@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from conftest import gcdformer, tiny_config
+from conftest import tiny_config
+from forked import ended, in_terminal, start
 from gcdformer import Run, train
 from gcdformer.cli import VERBS, main
 from gcdformer.display.progress import in_window
 from gcdformer.options import run_path
 from gcdformer.sweeps.board import board_for
 from gcdformer.sweeps.sweep import expand, read_sweep
-from test_view import in_terminal
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;\dm]")
@@ -160,14 +160,14 @@ def test_relative_names_are_in_the_folder_of_runs(tiny_file: Path, tmp_path: Pat
 
 
 @pytest.mark.processes
-def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path) -> None:
+def test_a_batch_job_leaves_a_log_one_can_read(tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No terminal, but the variables of one: a line per epoch, nothing that a terminal would obey."""
     log = tmp_path / "job.log"
-    environment = {**os.environ, "TERM": "xterm-256color", "SLURM_JOB_ID": "4711", "SLURM_RESTART_COUNT": "2"}
-    command = [sys.executable, "-m", "gcdformer", "train", "--config", str(tiny_file), "--max-epochs", "3",
-               "--out", str(tmp_path / "run")]
-    with log.open("w") as file:
-        assert subprocess.run(command, stdout=file, stderr=file, env=environment, check=False).returncode == 0
+    for name, value in {"TERM": "xterm-256color", "SLURM_JOB_ID": "4711", "SLURM_RESTART_COUNT": "2"}.items():
+        monkeypatch.setenv(name, value)
+    words = ("train", "--config", tiny_file, "--max-epochs", 3, "--out", tmp_path / "run")
+    with log.open("w") as file, Path(os.devnull).open() as nothing:
+        assert ended(start(words, nothing.fileno(), file.fileno(), file.fileno())) == 0
     text = log.read_text()
     lines = text.splitlines()
     assert not CONTROL.search(text) and max(map(len, lines)) <= 200
@@ -256,6 +256,9 @@ def test_help_stays_light() -> None:
 
 @pytest.mark.processes
 def test_python_m_is_the_same_command() -> None:
-    done = gcdformer("encode", "--base", 30, 160, 120)
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "gcdformer", *words], capture_output=True, text=True, check=False)
+
+    done = run("encode", "--base", "30", "160", "120")
     assert (done.returncode, done.stdout) == (0, "+ 5 10 + 4 0\n")
-    assert gcdformer("train", "--help").stdout.startswith("usage: gcdformer train ")
+    assert run("train", "--help").stdout.startswith("usage: gcdformer train ")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import ROOT, tiny_config
+from forked import Running
 from gcdformer import Run, train
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
@@ -194,13 +194,12 @@ def test_damaged_and_missing_runs_say_so(tab: Tab, lab: Lab) -> None:
 
 def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> None:
     """It has work for minutes, and is stopped here."""
-    words = (f"train --out {tmp_path / 'followed'} --base 10 --max 1000 --dim 16 --heads 2 --epoch-size 8000 "
-             "--test-size 200 --max-epochs 4000 --threads 1 --quiet")
+    words = ("--base 10 --max 1000 --dim 16 --heads 2 --epoch-size 8000 --test-size 200 --max-epochs 4000 --threads 1 "
+             "--quiet")
     with Lab(tmp_path) as lab:
         page = tab.open(lab.url + "#/runs")
         assert page.locator(".badge").first.inner_text() == "bundled example"
-        process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words.split()])
-        try:
+        with Running("train", "--out", tmp_path / "followed", *words.split()) as process:
             link = page.get_by_role("link", name="followed")
             link.wait_for(timeout=60_000)
             sync_api.expect(page.locator(".lede")).to_have_text(re.compile("^Each run is a small model"))
@@ -212,12 +211,9 @@ def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> No
             page.wait_for_selector(".badge.live")
             page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))", timeout=60_000)
             assert count_of(page) > first
-            process.terminate()
-            assert process.wait(60) == 75
+            process.send_signal(signal.SIGTERM)
+            assert process.wait() == 75
             sync_api.expect(page.locator(".badge.live")).to_have_count(0, timeout=30_000)
-        finally:
-            process.kill()
-            process.wait()
         page.goto("about:blank")
 
 

@@ -7,13 +7,12 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import gcdformer
+from forked import Running
 from gcdformer import Run
 from gcdformer.lab.network import is_loopback, listen, outward_address, url_host
 
@@ -22,10 +21,7 @@ pytestmark = pytest.mark.processes
 
 def output_of_lab(folder: Path, *words: object) -> str:
     """All that a lab prints, started in this folder and stopped once it has answered at the address that it prints first."""
-    command = [sys.executable, "-m", "gcdformer", "lab", *map(str, words), "--no-open", "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
-    try:
-        assert process.stdout is not None
+    with Running("lab", *words, "--no-open", "--port", 0, cwd=folder) as process:
         first = process.stdout.readline()
         found = re.match(r"lab  http://(\S+):(\d+)/", first)
         assert found, first
@@ -34,11 +30,7 @@ def output_of_lab(folder: Path, *words: object) -> str:
         assert connection.getresponse().status == 200
         connection.close()
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
         return first + process.stdout.read()
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize("words", [["nothere"], ["nothere", "--export", "page"]], ids=" ".join)

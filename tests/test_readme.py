@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, gcdformer
+from forked import ended, fork
 from gcdformer.cli import VERBS, main
 
 pytestmark = pytest.mark.processes
@@ -20,6 +21,7 @@ README = (ROOT / "README.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 BLOCKS = FENCE.findall(README)
+PAGES = ["README.md", "cli.md"]
 LONGEST = 110
 """Lines of README: what it says beyond them belongs in docs/."""
 SMALL = ["--epoch-size", "2000", "--test-size", "200", "--dim", "32", "--threads", "1", "--max-epochs", "2"]
@@ -27,13 +29,15 @@ BUDGET = {"train": SMALL, "describe": ["--no-timing"], "bench": ["--seconds", "1
           "mechanism": ["--pairs", "40"]}
 
 
-def commands() -> list[list[str]]:
-    """The table of README, then the first section of docs/cli.md, line by line."""
-    examples = CLI.partition("## Presets and tasks")[0]
-    lines = [line for kind, block in FENCE.findall(examples) if not kind for line in block.splitlines()]
-    table = re.findall(r"^\|.*\| `(gcdformer [^`]+)` \|$", README, re.MULTILINE)
-    assert len(lines) > 15 and len(table) > 15
-    return [shlex.split(line, comments=True)[1:] for line in table + lines]
+def commands(page: str) -> list[list[str]]:
+    """The table of README, or the first section of docs/cli.md, line by line."""
+    if page == "README.md":
+        lines = re.findall(r"^\|.*\| `(gcdformer [^`]+)` \|$", README, re.MULTILINE)
+    else:
+        examples = CLI.partition("## Presets and tasks")[0]
+        lines = [line for kind, block in FENCE.findall(examples) if not kind for line in block.splitlines()]
+    assert len(lines) > 15
+    return [shlex.split(line, comments=True)[1:] for line in lines]
 
 
 def write_small_sweep(path: Path) -> None:
@@ -63,15 +67,21 @@ def test_readme_shows_small_pictures_of_the_lab_light_and_dark() -> None:
     assert (ROOT / "scripts" / "lab_picture.py").is_file()
 
 
-def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_is_shown() -> None:
+    assert {words[0] for page in PAGES for words in commands(page)} >= set(VERBS) - {"demo", "import-reference"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("forked_trials")
+def test_commands_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                               capsys: pytest.CaptureFixture[str]) -> None:
     """In this process, as loading torch for each of them would take most of the time."""
     monkeypatch.chdir(tmp_path)
     write_small_sweep(tmp_path / "bases.toml")
     (tmp_path / "answers.csv").write_text("a,b,prediction\n12,18,6\n")
-    shown = commands()
-    assert main(["demo", *SMALL]) == 0
-    assert {words[0] for words in shown} >= set(VERBS) - {"demo", "import-reference"}
-    for words in shown:
+    if page == "README.md":
+        assert main(["demo", *SMALL]) == 0
+    for words in commands(page):
         if words[0] == "mechanism":  # of a run that has learned a prime, which takes longer than a test
             shutil.rmtree(words[1])
             shutil.copytree(ROOT / "src" / "gcdformer" / "lab" / "example-grokking", words[1])
@@ -101,8 +111,12 @@ def test_python_runs(tmp_path: Path) -> None:
     code = next(block for kind, block in BLOCKS if kind == "python")
     small = code.replace("max_minutes=5", "max_epochs=2, epoch_size=2000, test_size=200, dim=32, threads=1")
     assert small != code
-    result = subprocess.run([sys.executable, "-c", small], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    assert ended(fork(run_python, small, tmp_path)) == 0
+
+
+def run_python(code: str, folder: Path) -> None:
+    os.chdir(folder)
+    exec(code, {"__name__": "__main__"})
 
 
 def test_the_transcript_is_what_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import gcdformer
 from gcdformer.cli import main
 from gcdformer.explanation.sieve import products
 from gcdformer.paper import TABLES, Experiment
@@ -23,6 +22,7 @@ SMALL_FLAGS = ["--epoch-size", 512, "--test-size", 200, "--max-epochs", 1, "--ba
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The trainings in processes of their own; what only reads is called here."""
     def here(*words: object) -> str:
@@ -40,10 +40,10 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     assert "46 of 2772 cells; " in nothing and re.search(r"; \d+ \(1 %\) agree; 0 runs; ", nothing)
     shown = here(*words)
     assert "not measured" in shown and "--run" in shown.splitlines()[-1] and not out.exists(), "showing trains nothing"
-    first = gcdformer("reproduce", *words, "--run", "--json", "--html", tmp_path / "page.html")
-    assert first.returncode == 0, first.stderr
-    assert "to train: 2 runs of 1 epoch (512 examples), " in first.stderr
-    told = json.loads(first.stdout)
+    assert main(["reproduce", *map(str, words), "--run", "--json", "--html", str(tmp_path / "page.html")]) == 0
+    first, said = capsys.readouterr()
+    assert "to train: 2 runs of 1 epoch (512 examples), " in said
+    told = json.loads(first)
     assert told["tables"] == [{**told["tables"][0], "name": "base_gcd", "cells": 40, "measured": 2}]
     assert told["distinct_runs"] == 2 and {run["seed"] for run in told["runs"]} <= {0, 1}
     by_column = {cell["column"]: cell for cell in told["table"]["cells"]}

@@ -26,7 +26,17 @@ from gcdformer.sweeps.plan import HIDDEN, note_start, plan, write_record
 from gcdformer.sweeps.sweep import Needs, SweepFile, expand, read_sweep
 from gcdformer.sweeps.trial import DIVERGED, IN_USE, PROGRESS, run_trial
 from leftovers import is_running
-from sweeps import Gate, fingerprint, finish, left_running, same_as_uninterrupted, start_sweep, wait_for, write_sweep
+from sweeps import (
+    Gate,
+    fingerprint,
+    finish,
+    fork_sweep,
+    left_running,
+    same_as_uninterrupted,
+    start_sweep,
+    wait_for,
+    write_sweep,
+)
 
 BUDGET = {"max_epochs": 2}
 
@@ -122,6 +132,7 @@ def in_process(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int,
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "sweep.toml", tmp_path / "out"
     write_sweep(file, rates=[1e-3], seeds=2, epochs=1)
@@ -149,6 +160,7 @@ def test_a_sweep_runs_what_is_missing_and_a_changed_file_adds(tmp_path: Path, ca
 
 
 @pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
 def test_damaged_metrics_fail_their_trial_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=2, epochs=1), tmp_path / "out"
     both = plan(expand(read_sweep(file)), out)
@@ -312,12 +324,12 @@ def test_killed_trials_change_nothing(tmp_path: Path) -> None:
     """Trials stopped by a signal, then one of them killed: the same runs in the end, bit for bit."""
     file, out, gate = tmp_path / "sweep.toml", tmp_path / "out", Gate(tmp_path)
     write_sweep(file, rates=[1e-3], seeds=2, epochs=8, gate=gate)
-    driver = start_sweep(file, out, "--retries", 0, "--jobs", 2)
+    driver = fork_sweep(file, out, "--retries", 0, "--jobs", 2)
     for process in gate.held(2):
         os.kill(process, signal.SIGTERM)
     code, output = finish(driver)
     assert code == 1 and output.count("\nbegun fast") == 4 and "2 trials: 2 begun" in output, output
-    driver = start_sweep(file, out, "--jobs", 2)
+    driver = fork_sweep(file, out, "--jobs", 2)
     killed, other = gate.held(2)
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: not is_running(killed))

@@ -8,7 +8,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import torch
 
 from conftest import tiny_config
+from forked import Running, ended, fork
 from gcdformer import Config, Run, UserError, load_run, preset, train
 from gcdformer.runs.checkpoint import load_checkpoint
 from gcdformer.runs.folder import checkpoint_path, checkpoint_steps
@@ -91,20 +91,14 @@ def test_seeds_differ(tmp_path: Path, trained: Run) -> None:
     assert fingerprint(train(tiny_config(seed=1), tmp_path / "other")) != fingerprint(trained)
 
 
-START = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[2])
-from conftest import tiny_config
-from gcdformer import train
-from gcdformer.training.view import Stepped, View
+def train_until_killed(config: Config, out: Path, step: int) -> None:
+    """In a process of its own, which kills itself after this step."""
+    class Kill(View):
+        def show(self, event: Event) -> None:
+            if isinstance(event, Stepped) and event.state.step == step:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-class Kill(View):
-    def show(self, event):
-        if isinstance(event, Stepped) and event.state.step == int(sys.argv[3]):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-train(tiny_config(checkpoint_minutes=1e-9, epoch_size=1600, max_epochs=2), sys.argv[1], Kill())
-"""
+    train(config, out, Kill())
 
 
 @pytest.mark.processes
@@ -112,8 +106,7 @@ def test_killed_and_resumed_is_bit_equal(tmp_path: Path) -> None:
     """Killed in the first epoch and in the second; tests/faults kills at every file operation."""
     config = tiny_config(checkpoint_minutes=1e-9, epoch_size=1600, max_epochs=2)
     for step in (30, 130):
-        command = [sys.executable, "-c", START, str(tmp_path / "parts"), str(Path(__file__).parent), str(step)]
-        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert ended(fork(train_until_killed, config, tmp_path / "parts", step)) == -signal.SIGKILL
         assert checkpoint_steps(tmp_path / "parts")[-1] == step - 1
     assert fingerprint(train(config, tmp_path / "parts")) == fingerprint(train(config, tmp_path / "whole"))
 
@@ -123,14 +116,13 @@ def test_killed_and_resumed_is_bit_equal(tmp_path: Path) -> None:
 def test_signals_save_and_exit_with_75(number: signal.Signals, tmp_path: Path) -> None:
     words = ["train", "--out", tmp_path / "run", "--max-epochs", 10**6, "--dim", 16, "--heads", 2, "--base", 10,
              "--batch-size", 16, "--epoch-size", 1000, "--test-size", 100, "--max", 1000, "--threads", 1]
-    process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("epoch 1"):
-            break
-    process.send_signal(number)
-    rest = process.stdout.read()
-    assert process.wait() == 75
+    with Running(*words) as process:
+        for line in process.stdout:
+            if line.startswith("epoch 1"):
+                break
+        process.send_signal(number)
+        rest = process.stdout.read()
+        assert process.wait() == 75
     assert f"interrupted by {number.name}" in rest
     run = load_run(tmp_path / "run")
     assert run.checkpoint_step() % run.config.training.steps_per_epoch or run.metrics

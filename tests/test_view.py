@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from conftest import tiny_config
+from forked import ended, in_terminal, start
 from gcdformer import train
 from gcdformer.config import Config
 from gcdformer.runs.checkpoint import TrainingState
@@ -25,28 +23,10 @@ from gcdformer.training.events import STEADY_SECONDS, Announcer
 from gcdformer.training.limits import limit_reached, seconds_left
 from gcdformer.training.live import LiveView
 from gcdformer.training.view import Ended, Evaluated, Event, PlainView, View
+from sweeps import Gate
 from test_training import StopAfter
 
 pytestmark = pytest.mark.processes
-
-
-def in_terminal(*words: object, columns: int = 100) -> tuple[int, str]:
-    """Run the command line in a terminal of its own; exit code and all that it drew."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.environ.update(COLUMNS=str(columns), LINES="40", TERM="xterm-256color")
-        os.execv(sys.executable, [sys.executable, "-m", "gcdformer", *map(str, words)])
-    drawn = b""
-    while True:
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:  # Linux says so when the other end closes
-            break
-        if not part:
-            break
-        drawn += part
-    _, status = os.waitpid(process, 0)
-    return os.waitstatus_to_exitcode(status), drawn.decode()
 
 
 def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
@@ -66,17 +46,20 @@ def test_the_live_page_shows_what_is_learned(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path) -> None:
-    """As `gcdformer train … | head -n 1`, or a `tee` that dies."""
+    """As `gcdformer train … | head -n 1`, or a `tee` that dies. The training is held until the reader has gone."""
+    gate = Gate(tmp_path)
     words = ["train", "--out", tmp_path / "run", "--base", 10, "--max", 1000, "--dim", 16, "--heads", 2, "--batch-size", 16,
-             "--epoch-size", 640, "--test-size", 1000, "--max-epochs", 4, "--threads", 1, "--operands", "uniform"]
-    process = subprocess.Popen([sys.executable, "-m", "gcdformer", *map(str, words)], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stderr is not None
-    with process:
-        assert process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
-    assert process.returncode == 0 and said == "gcdformer: nobody reads the output any more; continuing without it\n"
+             "--epoch-size", 1600, "--test-size", 1000, "--max-epochs", 4, "--threads", 1, "--operands", "uniform",
+             "--task", gate.task]
+    reader, writer = os.pipe()
+    with (tmp_path / "errors").open("w+") as errors, Path(os.devnull).open() as nothing:
+        process = start(tuple(words), nothing.fileno(), writer, errors.fileno())
+        os.close(writer)
+        with os.fdopen(reader) as output:
+            assert output.readline()
+        gate.open()
+        code, said = ended(process), (tmp_path / "errors").read_text()
+    assert code == 0 and said == "gcdformer: nobody reads the output any more; continuing without it\n"
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 4
 
 

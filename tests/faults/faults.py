@@ -1,7 +1,7 @@
 """What the fault tests share: how many cases, tiny runs, children that can be killed at any moment, fingerprints.
 
-A child is the command line in a process of its own, forked from a server that has torch loaded (so that a start costs
-milliseconds, and hundreds of kills are affordable). It reports its phase and its step through shared memory, can be held
+A child is the command line in a process of its own, forked from the server of forked.py (so that hundreds of kills are
+affordable). It reports its phase and its step through shared memory, can be held
 where it enters a phase until the test lets it go, and can be asked to kill itself at a given file operation. The product
 knows nothing of this.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -18,10 +17,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from forked import SERVER, fork
 from gcdformer import load_run
 from gcdformer.runs.folder import checkpoint_path, checkpoint_steps
 
@@ -36,9 +35,6 @@ EPOCH_STEPS = 20
 OFTEN = ["--checkpoint-minutes", 1e-9]
 """A checkpoint after every step: more than half of a run is then spent in writing checkpoints."""
 
-SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["gcdformer.training.session", "gcdformer.training.live", "gcdformer.runs.hints",
-                               "gcdformer.commands.train", "gcdformer.cli", "torch._dynamo"])
 
 
 def count(short: int, full: int) -> int:
@@ -62,10 +58,8 @@ class Child:
         self.log = log
         self.phase, self.step, self.operations, self.held, self.free = (SERVER.Value("q", 0, lock=False) for _ in range(5))
         texts = [str(word) for word in words]
-        self.process: BaseProcess = SERVER.Process(target=run_child, args=(
-            texts, str(log), (self.phase, self.step, self.operations), die_at, die_after_step, barrier,
-            (hold, self.held, self.free)))
-        self.process.start()
+        self.process = fork(run_child, texts, str(log), (self.phase, self.step, self.operations), die_at, die_after_step,
+                            barrier, (hold, self.held, self.free))
 
     def wait(self) -> int:
         """The exit code; the test's own limit ends a child that does not end."""
@@ -107,7 +101,7 @@ def run_child(words: list[str], log: str, shared: tuple[Any, Any, Any], die_at: 
     report_phases(shared, die_at, die_after_step, hold)
     from gcdformer.cli import main
     if barrier is not None:
-        barrier.wait(30)
+        barrier.wait()
     code = main(words)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -20,7 +20,8 @@ import pytest
 import torch
 
 from conftest import ROOT, Figures
-from faults import SERVER, TINY, count, rng_of, run_to_end
+from faults import TINY, count, rng_of, run_to_end
+from forked import fork
 from gcdformer import DamagedFile, UserError, load_run
 from gcdformer.cli import main
 from reference import make_checkpoint
@@ -276,8 +277,7 @@ def peak() -> int:
 def test_fuzzed_files_give_typed_errors_in_little_memory(whole: Path, tmp_path: Path, figures: Figures) -> None:
     """With right checksums. A mutant that is still a sound file may load; anything else is one line and exit code 2."""
     per_kind = count(15, 72)
-    process = SERVER.Process(target=fuzz, args=(str(whole), str(tmp_path), per_kind, 0))
-    process.start()
+    process = fork(fuzz, str(whole), str(tmp_path), per_kind, 0)
     process.join()
     assert process.exitcode == 0, process.exitcode
     results = json.loads((tmp_path / "results.json").read_text())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from conftest import Figures, tiny_config
-from faults import OFTEN, SERVER, TINY, Child, count, fingerprint, one_line_error, rng_of, run_to_end
+from faults import OFTEN, TINY, Child, count, fingerprint, one_line_error, rng_of, run_to_end
+from forked import SERVER
 from gcdformer import Config, Problem, Stream, UserError, train
 from gcdformer.config import Leaf, config_leaves
 from gcdformer.runs.folder import RunFolder
@@ -46,10 +48,17 @@ def test_ranks_and_chunks_see_one_stream(ranks: int, figures: Figures) -> None:
 
 
 def test_two_processes_start_on_one_folder(tmp_path: Path, figures: Figures) -> None:
+    """The one that trains is held until the other has ended."""
     wanted, good = count(4, 20), 0
     for number in range(wanted):
         path, barrier = tmp_path / f"run-{number}", SERVER.Barrier(2)
-        pair = [Child([*WORDS, "--out", path], tmp_path / f"log-{number}-{i}", barrier=barrier) for i in range(2)]
+        pair = [Child([*WORDS, "--out", path], tmp_path / f"log-{number}-{i}", barrier=barrier, hold=("warm-up", 4))
+                for i in range(2)]
+        while all(child.process.is_alive() for child in pair):
+            assert not all(child.held.value for child in pair), "both train"
+            time.sleep(0.001)
+        for child in pair:
+            child.let_go()
         codes = [child.wait() for child in pair]
         assert sorted(codes) == [0, 2], [child.output() for child in pair]
         winner = pair[codes.index(0)]
