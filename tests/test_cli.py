@@ -217,7 +217,8 @@ def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     monkeypatch.setattr("gcdformer.report.throughput.VARIED", points)
     monkeypatch.setattr("gcdformer.report.throughput.subprocess", SimpleNamespace(run=forked_run))
     figure = tmp_path / "curves.svg"
-    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--figure", figure)
+    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--dim", 16,
+                              "--heads", 2, "--figure", figure)
     curves = json.loads(out)
     assert code == 0 and [point["value"] for point in curves["batch size"]] == [16, 64]
     assert all(point["train"]["examples_per_s"] > 0 for point in curves["base"])
