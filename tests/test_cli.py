@@ -206,9 +206,9 @@ def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) 
 
 
 def forked_run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` of a `gcdformer` command whose output is captured."""
-    assert command[:3] == [sys.executable, "-m", "gcdformer"] and options["capture_output"]
-    return gcdformer(*command[3:])
+    """`subprocess.run` of `gcdformer bench`, for a small model."""
+    assert command[:4] == [sys.executable, "-m", "gcdformer", "bench"] and options["capture_output"]
+    return gcdformer(*command[3:], "--dim", 16, "--heads", 2)
 
 
 @pytest.mark.processes
@@ -217,8 +217,7 @@ def test_bench_draws_its_curves(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     monkeypatch.setattr("gcdformer.report.throughput.VARIED", points)
     monkeypatch.setattr("gcdformer.report.throughput.subprocess", SimpleNamespace(run=forked_run))
     figure = tmp_path / "curves.svg"
-    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--dim", 16,
-                              "--heads", 2, "--figure", figure)
+    code, out, _ = in_process(capsys, "bench", "--full", "--json", "--seconds", 0.5, "--threads", 1, "--figure", figure)
     curves = json.loads(out)
     assert code == 0 and [point["value"] for point in curves["batch size"]] == [16, 64]
     assert all(point["train"]["examples_per_s"] > 0 for point in curves["base"])
