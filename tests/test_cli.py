@@ -206,9 +206,9 @@ def test_a_share_is_of_the_round_in_the_middle(monkeypatch: pytest.MonkeyPatch) 
 
 
 def forked_run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` of a `gcdformer` command whose output is captured."""
-    assert command[:3] == [sys.executable, "-m", "gcdformer"] and options["capture_output"]
-    return gcdformer(*command[3:])
+    """`subprocess.run` of `gcdformer bench`, for a small model."""
+    assert command[:4] == [sys.executable, "-m", "gcdformer", "bench"] and options["capture_output"]
+    return gcdformer(*command[3:], "--dim", 16, "--heads", 2)
 
 
 @pytest.mark.processes
