@@ -80,7 +80,8 @@ def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
         flipped = flip_in_run(Run(entry.path), found, p, a, b)
         whole = next(prime.whole for prime in found.primes if prime.p == p)
         return {"epoch": found.epoch, "p": p, "a": a, "b": b, "swapped": flipped.swapped, "site": whole.site,
-                "places": [found.positions[position] for position in sorted(whole.positions)],
+                "places": (["final state"] if whole.site.startswith("encoder.final")
+                           else [found.positions[position] for position in sorted(whole.positions)]),
                 "before": flipped.before, "expected": flipped.expected, "answer": flipped.answer}
 
 

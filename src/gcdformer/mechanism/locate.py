@@ -93,8 +93,9 @@ def flip(exchange: Interchange, rules: Rules, prime: Prime, a: int, b: int, rng:
     if wanted not in (1, *rules.model.labels) or b % wanted:
         raise UserError(f"{prime.p}: the rules do not look at it for ({a}, {b}): it does not divide {b} often enough")
     others = same_length(np.full(CANDIDATES, a), np.full(CANDIDATES, wanted), exchange.layout, rng)
-    mixed = np.full(CANDIDATES, a)
-    for position in prime.whole.positions:
+    final = prime.whole.site.startswith("encoder.final")
+    mixed = others if final else np.full(CANDIDATES, a)
+    for position in () if final else prime.whole.positions:
         side, j = exchange.layout.digit_of(position) or (1, 0)
         if side == 0:
             place = exchange.layout.base**j

@@ -15,9 +15,10 @@ export function flipped(model, rules, found, p, a, b) {
   problem.operand("b", b);
   const { site, positions } = found.primes.find((prime) => prime.p === p).whole;
   const layout = layoutOf(problem, found.positions.length, a, b);
-  const swapped = counterfactual(problem, rules, p, a, b, positions.map(layout.digitOfA).filter((digit) => digit !== null));
-  // The final state of a recurrent encoder is one place, of one or two points, without positions.
+  // The final state of a recurrent encoder is one place, of one or two points, and has all digits.
   const isFinal = site.startsWith("encoder.final");
+  const digits = isFinal ? null : positions.map(layout.digitOfA).filter((digit) => digit !== null);
+  const swapped = counterfactual(problem, rules, p, a, b, digits);
   const names = isFinal ? model.points().map(({ name }) => name).filter((name) => name.startsWith("encoder.final")) : [site];
   const source = model.ask(swapped, b, { trace: true }).cache(names);
   const tokens = positions.map(layout.token).filter((token) => token !== null);
@@ -27,7 +28,7 @@ export function flipped(model, rules, found, p, a, b) {
     a,
     b,
     swapped,
-    places: positions.toSorted((one, other) => one - other).map((slot) => found.positions[slot]),
+    places: isFinal ? ["final state"] : positions.toSorted((one, other) => one - other).map((slot) => found.positions[slot]),
     before: rules.rule(gcd(a, b)),
     expected: rules.rule(gcd(swapped, b)),
     answer: model.ask(a, b, { patches: Object.fromEntries(names.map((name) => [name, patch])) }).answer,
@@ -56,7 +57,7 @@ function layoutOf(problem, slots, a, b) {
 }
 
 // a': the first of many multiples, spread evenly, that the rules tell from a by p alone, as a whole and with only the digits
-// that are exchanged.
+// that are exchanged (`digits`, from the end; null for all).
 function counterfactual({ base, largestInput }, rules, p, a, b, digits) {
   const label = rules.label(gcd(a, b)) ?? 1;
   const wanted = label % p === 0 ? label / p : label * p;
@@ -70,7 +71,7 @@ function counterfactual({ base, largestInput }, rules, p, a, b, digits) {
   const digitAt = (value, place) => Math.floor(value / place) % base;
   for (let i = 1; i <= CANDIDATES && count > 0; i += 1) {
     const other = wanted * (first + Math.floor(((i * GOLDEN) % 1) * count));
-    const mixed = digits.reduce((sum, digit) => sum + (digitAt(other, base ** digit) - digitAt(a, base ** digit)) * base ** digit, a);
+    const mixed = digits === null ? other : digits.reduce((sum, digit) => sum + (digitAt(other, base ** digit) - digitAt(a, base ** digit)) * base ** digit, a);
     if (other !== a && fits(other) && fits(mixed)) return other;
   }
   return refuse(`${p}: no operand of as many digits as ${a} differs from it in divisibility by ${p} alone`);
