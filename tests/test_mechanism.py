@@ -22,6 +22,7 @@ from gcdformer.display.mechanism import sentences
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.sieve import prime_power, products
+from gcdformer.mechanism.analysis import prepare
 from gcdformer.mechanism.clock import read_clock
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Place, Sites
@@ -31,6 +32,7 @@ from gcdformer.mechanism.subspace import Contexts, basis_of, overlap
 from gcdformer.mechanism.verdict import raised_alarms, run_verdict
 from gcdformer.models import build_model
 from gcdformer.numbers.encoding import DIGIT_0, PLUS, Integers, digit_counts
+from gcdformer.runs.explain import explain_run
 from gcdformer.runs.mechanism import flip_in_run, saved_mechanism
 
 HIGHEST = st.fixed_dictionaries({2: st.sampled_from([1, 2, 4, 8]), 3: st.sampled_from([1, 3, 9]), 5: st.sampled_from([1, 5]),
@@ -254,6 +256,21 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
     assert found.through_training[3][0].epoch == 26 and found.through_training[3][0].adding > 0.8
 
 
+def test_answers_are_decided_under_the_prior(grokking: Run) -> None:
+    """Pair by pair as a predictor decides them, without a swap and with one of all digits."""
+    predictor = grokking.predictor(prior="uniform")
+    analysis = prepare(predictor, explain_run(grokking), 40, 0)
+    k = np.arange(1, 101).repeat(2)
+    pairs = k[:, None] * np.random.default_rng(0).integers(1, 600, (len(k), 2))
+    answers = predictor.predict(*pairs.T)
+    assert (analysis.exchange.predict(pairs) == answers).all() and (grokking.predictor().predict(*pairs.T) != answers).any()
+    swaps = Swaps(pairs[::-1].copy(), pairs, answers[::-1].copy(), answers)
+    same = (digit_counts(swaps.pairs, 256) == digit_counts(pairs, 256)).all(1)
+    every = Place("encoder.embedding", (*analysis.layout.digit_slots(0), *analysis.layout.digit_slots(1)))
+    moved = analysis.exchange.answers(swaps.take(same), [every])[0]
+    assert len(moved.swaps) > 30 and (moved.answers == answers[same]).all()
+
+
 def test_divisibility_can_be_flipped_in_one_question(found: Mechanism, grokking: Run) -> None:
     flips = [flip_in_run(grokking, found, p, a, b) for p, a, b in
              ((3, 1440, 3600), (2, 1440, 3600), (3, 1000, 600), (2, 999, 600), (3, 30000, 9), (2, 5000, 46))]
@@ -316,11 +333,13 @@ def test_json_has_the_keys_and_comes_back(found: Mechanism) -> None:
 
 def test_the_verb_saves_it_the_report_shows_it(grokking: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, report = tmp_path / "page.html", tmp_path / "report.html"
-    assert main(["mechanism", str(grokking.path), "--pairs", "40", "--html", str(page), "--quiet"]) == 0
+    words = ["--pairs", "40", "--html", str(page), "--quiet", "--prior", "natural"]
+    assert main(["mechanism", str(grokking.path), *words]) == 0
     shown = capsys.readouterr().out
+    assert "Answers are decided under the natural prior." in shown
     assert "read off the last digit" in shown and "p taken away from a" in shown and "spread" in shown
     saved = saved_mechanism(grokking)
-    assert saved is not None and saved.weights_sha256 is not None and saved.epoch == 26
+    assert saved is not None and saved.weights_sha256 is not None and saved.epoch == 26 and saved.prior == "natural"
     assert saved_mechanism(grokking, 25) is None, "of another epoch"
     assert "Where it is carried" in page.read_text() and page.read_text().count("<svg") == 3
     assert main(["report", str(grokking.path), "--out", str(report), "--quiet"]) == 0
@@ -341,7 +360,9 @@ def test_bad_input_is_one_line(trained: Run, grokking: Run, tmp_path: Path, caps
     capsys.readouterr()
     for words, wanted in (([bare], "no checkpoint"), ([fraction.path], "'gcd', not 'comparison'"),
                           ([trained.path], "no prime is learned"), ([grokking.path, "--pairs", "3"], "pairs: an integer"),
-                          ([grokking.path, "--checkpoint", "7"], "not kept"), ([tmp_path / "none"], "no such run folder")):
+                          ([grokking.path, "--checkpoint", "7"], "not kept"), ([tmp_path / "none"], "no such run folder"),
+                          ([grokking.path, "--prior", "wide"], "prior: one of training"),
+                          ([files("gcdformer") / "lab" / "example", "--prior", "natural"], "use --prior training")):
         assert main(["mechanism", *map(str, words)]) == 2
         error = capsys.readouterr().err
         assert len(error.splitlines()) == 1 and wanted in error, error

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.config import checked_prior, prior_in_words
 from gcdformer.display.html import framed
 from gcdformer.display.style import colour
 from gcdformer.mechanism.result import Best, Mechanism, Prime, Whole
@@ -26,7 +27,8 @@ RECURRENT = ("In a recurrent model the final state is all that the decoder knows
 
 def sentences(found: Mechanism) -> list[str]:
     """What was found, every sentence from the figures."""
-    said = [*reading_words(found), *carrying_words(found)]
+    under = [] if found.prior == "training" else [f"Answers are decided under {prior_in_words(checked_prior(found.prior))}."]
+    said = [*under, *reading_words(found), *carrying_words(found)]
     said += [f"{prime.p} is not found: {prime.why}." for prime in found.primes if prime.verdict == NOT_FOUND]
     said += [f"{p} was not tested: {why}." for p, why in found.skipped.items()]
     said += [*head_words(found), *subspace_words(found), *clock_words(found)]

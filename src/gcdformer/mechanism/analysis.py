@@ -249,7 +249,10 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     if not explanation.prime_powers:
         raise UserError("mechanism: no prime is learned yet, so there is nothing to locate; train for longer")
     model, problem = predictor.model.float(), predictor.problem
-    layout = Layout.of(problem)
+    layout, tree = Layout.of(problem), predictor.tree
+    if tree is not None and not tree.one_token:
+        raise UserError(f"prior: in base {problem.base} answers have several digits; while values are exchanged those are "
+                        "decided as trained only: use --prior training")
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
-    return Analysis(Interchange(model, problem, layout), Interchange(fresh, problem, layout),
+    return Analysis(Interchange(model, problem, layout, tree), Interchange(fresh, problem, layout, tree),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)

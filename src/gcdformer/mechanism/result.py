@@ -199,6 +199,8 @@ class Mechanism:
     epoch: int | None = None
     weights_sha256: str | None = None
     """The weights it belongs to."""
+    prior: str | float = "training"
+    """The decision prior, a name or the exponent of k^-ALPHA."""
 
     def to_json(self) -> dict[str, Any]:
         return ADAPTER.dump_python(self, mode="json")  # type: ignore[no-any-return]
