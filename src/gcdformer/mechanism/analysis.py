@@ -14,13 +14,12 @@ import torch
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import Explanation
-from gcdformer.explanation.rules import readable
 from gcdformer.mechanism.clock import read_clock, residue_share
 from gcdformer.mechanism.controls import fresh_copy
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
-from gcdformer.mechanism.interchange import Interchange, Moved, Place
+from gcdformer.mechanism.interchange import Interchange, Place
 from gcdformer.mechanism.layout import Layout
-from gcdformer.mechanism.matrix import best_place, matrix, share_of, whole_share
+from gcdformer.mechanism.matrix import best_place, first_answers, matrix, share_of, whole_share
 from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Prime, Side, Unlearned, Whole
 from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace
 from gcdformer.mechanism.verdict import GAIN, LEAST_PAIRS, LOCATED, STRONG, place_verdict, prime_verdict
@@ -107,7 +106,7 @@ class Analysis:
         best = best_place(removes, adds, counts, self.layout.names)
         self.tick()
         return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits, best,
-                    self.grown(best, removing)), removing
+                    self.grown(best, removing), first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
 
     def grown(self, best: Best, removing: Swaps) -> Whole:
         """The best position, and further ones as long as they help and both directions fall short: at each step the one that
@@ -151,7 +150,7 @@ class Analysis:
             interchange=first.interchange, adding=first.adding, counts=first.counts, digits=first.digits, heads=heads,
             outputs=outputs, best=first.best, whole=first.whole, side_b=second, unchanged=stay / max(neutral, 1),
             control=control, rank=subspace.rank, subspace=subspace, clock=read_clock(contexts, p, basis),
-            powers=self.powers(powers), examples=self.examples(swaps, place), verdict=verdict, why=why)
+            powers=self.powers(powers), examples=examples(swaps, first), answers=first.answers, verdict=verdict, why=why)
         return found, basis
 
     def powers(self, powers: Sequence[int]) -> list[Power]:
@@ -210,13 +209,6 @@ class Analysis:
             self.contexts[key] = draw_contexts(self.exchange, *key, self.rng)
         return self.contexts[key]
 
-    def examples(self, swaps: Swaps, place: Place) -> list[Example]:
-        few = swaps.take(slice(0, EXAMPLES))
-        moved: Moved = self.exchange.answers(few, [place])[0]
-        rows = zip(few.pairs[moved.swaps].tolist(), few.sources[moved.swaps, 0].tolist(), few.before[moved.swaps].tolist(),
-                   few.after[moved.swaps].tolist(), moved.answers.tolist(), strict=True)
-        return [Example(a, b, swapped, before, after, readable(answer)) for (a, b), swapped, before, after, answer in rows]
-
     def unlearned(self, p: int, primes: Sequence[Prime]) -> Unlearned | None:
         """Swaps for a prime that is not learned, at every place that carries a learned one: nothing should follow it."""
         extended = self.rules.with_divisor(p)
@@ -238,6 +230,14 @@ class Analysis:
         whole = self.exchange.answers(adding, [Place(prime.best.site, self.layout.digit_slots(0))])[0]
         contexts = self.contexts_at(Place(prime.best.site, (prime.best.position,)))
         return Moment(epoch, learned, share_of(whole, adding.after) or 0.0, *residue_share(contexts, prime.p))
+
+
+def examples(swaps: Swaps, side: Side) -> list[Example]:
+    """The first swaps at the best place; where an operand is too short for it, nothing is exchanged."""
+    few, answers = swaps.take(slice(0, EXAMPLES)), side.answers[side.best.site][side.best.position]
+    rows = zip(few.pairs.tolist(), few.sources[:, 0].tolist(), few.before.tolist(), few.after.tolist(), strict=True)
+    return [Example(a, b, swapped, before, after, answers.get(number, before))
+            for number, ((a, b), swapped, before, after) in enumerate(rows)]
 
 
 def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: int,

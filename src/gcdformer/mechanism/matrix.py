@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gcdformer.explanation.rules import readable
 from gcdformer.explanation.statistics import wilson
 from gcdformer.mechanism.interchange import Moved, Place
-from gcdformer.mechanism.result import Best, Matrix, Whole
+from gcdformer.mechanism.result import Answers, Best, Matrix, Whole
 from gcdformer.mechanism.verdict import LEAST_PAIRS
 from gcdformer.numbers.encoding import Integers
 
@@ -24,6 +25,16 @@ def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, wi
     result: Matrix = {}
     for place, one in zip(places, moved, strict=True):
         result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(one, wanted)
+    return result
+
+
+def first_answers(places: Sequence[Place], moved: Sequence[Moved], count: int, width: int) -> Answers:
+    """What came out of the first swaps, by site and position."""
+    result: Answers = {}
+    for place, one in zip(places, moved, strict=True):
+        own = result.setdefault(place.site, [{} for _ in range(width)])
+        pairs = zip(one.swaps.tolist(), one.answers.tolist(), strict=True)
+        own[place.slots[0]] = {swap: readable(answer) for swap, answer in pairs if swap < count}
     return result
 
 

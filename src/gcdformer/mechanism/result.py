@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
+Answers = dict[str, list[dict[int, int | None]]]
+"""For each site and position what came out of the first swaps that take p away, by the number of the swap; None if it is no
+integer. A swap whose operands are too short for the position is left out."""
 Matrix = dict[str, list[float | None]]
 """For each site the share of answers that became the rules' answer for the swapped pair, by position; None where too few
 pairs have the position."""
@@ -55,6 +58,7 @@ class Side:
     digits: list[Whole]
     best: Best
     whole: Whole
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,8 @@ class Prime:
     clock: Clock
     powers: list[Power]
     examples: list[Example]
+    answers: Answers
+    """The same swaps at every other place."""
     verdict: str
     why: str
 
