@@ -249,10 +249,15 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     if not explanation.prime_powers:
         raise UserError("mechanism: no prime is learned yet, so there is nothing to locate; train for longer")
     model, problem = predictor.model.float(), predictor.problem
+    require_one_digit(predictor)
     layout, tree = Layout.of(problem), predictor.tree
-    if tree is not None and not tree.one_token:
-        raise UserError(f"prior: in base {problem.base} answers have several digits; while values are exchanged those are "
-                        "decided as trained only: use --prior training")
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
     return Analysis(Interchange(model, problem, layout, tree), Interchange(fresh, problem, layout, tree),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)
+
+
+def require_one_digit(predictor: Predictor) -> None:
+    """Under another prior than the training's, an answer has to be one digit, to whose logits the prior is added."""
+    if predictor.tree is not None and not predictor.tree.one_token:
+        raise UserError(f"prior: in base {predictor.problem.base} answers have several digits, and while values are swapped "
+                        "those can only be decided under the training's prior; use --prior training")

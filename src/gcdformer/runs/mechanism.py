@@ -41,10 +41,12 @@ def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: i
     epoch = run.epoch(str(checkpoint))
     step = run.checkpoint_step(str(checkpoint))
     chosen = run.config.evaluation.prior if prior is None else checked_prior(prior)
-    explanation = explained(run, epoch, chosen)
     predictor = run.predictor(checkpoint, prior=chosen)
+    from gcdformer.mechanism.analysis import require_one_digit
     from gcdformer.mechanism.interchange import one_thread
     from gcdformer.mechanism.locate import analyse
+    require_one_digit(predictor)
+    explanation = explained(run, epoch, chosen)
     with one_thread():
         found = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
         history = follow_training(run, found, epoch, chosen, pairs, on_step) if through_training else {}
