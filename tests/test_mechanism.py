@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -248,6 +249,7 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
     assert two.rank == 1 and three.rank <= 4 and (found.overlap[0][1] or 0) < 0.2
     for prime in found.primes:
         assert prime.unchanged >= 0.9 and prime.control < 0.02 and prime.pairs == 60 and 0.3 < prime.following <= 1
+        assert 60 <= prime.neutral <= 120, "of both operands"
         assert prime.clock.share > 10 * prime.clock.chance
         assert prime.subspace.share >= 0.8 * prime.subspace.whole
         assert len(prime.examples) == 10 and all(example.before == prime.p * example.expected for example in prime.examples)
@@ -269,6 +271,19 @@ def test_answers_are_decided_under_the_prior(grokking: Run) -> None:
     every = Place("encoder.embedding", (*analysis.layout.digit_slots(0), *analysis.layout.digit_slots(1)))
     moved = analysis.exchange.answers(swaps.take(same), [every])[0]
     assert len(moved.swaps) > 30 and (moved.answers == answers[same]).all()
+
+
+def test_neutral_swaps_need_answers_as_the_rules_say(grokking: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of a question that the model gets wrong brings the mistake with it, whatever the swap does."""
+    analysis = prepare(grokking.predictor(), explain_run(grokking), 40, 0)
+    pairs = np.random.default_rng(0).integers(1, 300, (200, 2))
+    answers = analysis.rules.model.answers_to(np.gcd(*pairs.T))
+    follows = analysis.follows(pairs)
+    assert 20 < follows.sum() < 200
+    monkeypatch.setitem(prepare.__globals__, "draw_neutral", lambda *_: Swaps(pairs, pairs, answers, answers))
+    side = SimpleNamespace(whole=SimpleNamespace(site="encoder.embedding", positions=[2]))
+    counted = analysis.unchanged(Swaps(pairs, pairs, answers, answers), side, 0)  # type: ignore[arg-type]
+    assert counted == (follows.sum(), follows.sum())
 
 
 def test_divisibility_can_be_flipped_in_one_question(found: Mechanism, grokking: Run) -> None:

@@ -70,7 +70,7 @@ class Analysis:
             if not len(swaps):
                 break
             drawn += len(swaps)
-            swaps = swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources))
+            swaps = self.following(swaps)
             kept = swaps if kept is None else kept.join(swaps)
             if len(kept) >= self.count:
                 break
@@ -78,6 +78,10 @@ class Analysis:
         if kept is None or have < LEAST_PAIRS:
             raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_PAIRS} are needed")
         return Drawn(kept.take(slice(0, self.count)), drawn, have / drawn)
+
+    def following(self, swaps: Swaps) -> Swaps:
+        """The swaps of which the model answers both questions as the rules say."""
+        return swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources)) if len(swaps) else swaps
 
     def follows(self, pairs: Integers) -> Mask:
         """Where the model answers as the rules say, decoded as under a patch, but without one."""
@@ -149,7 +153,7 @@ class Analysis:
             p=p, divides_base=self.layout.base % p == 0, pairs=first.pairs, drawn=first.drawn, following=first.following,
             interchange=first.interchange, adding=first.adding, counts=first.counts, digits=first.digits, heads=heads,
             outputs=outputs, best=first.best, whole=first.whole, side_b=second, unchanged=stay / max(neutral, 1),
-            control=control, rank=subspace.rank, subspace=subspace, clock=read_clock(contexts, p, basis),
+            neutral=neutral, control=control, rank=subspace.rank, subspace=subspace, clock=read_clock(contexts, p, basis),
             powers=self.powers(powers), examples=examples(swaps, first), answers=first.answers, verdict=verdict, why=why)
         return found, basis
 
@@ -185,12 +189,13 @@ class Analysis:
 
     def unchanged(self, swaps: Swaps, side: Side, number: int) -> tuple[int, int]:
         """How many answers stay as they are when the places of p get the values of an operand that agrees in all that the
-        rules look at; of how many. Half of the questions have p, half lack it."""
+        rules look at; of how many. Half of the questions have p, half lack it. As for other swaps, the model follows the
+        rules on both questions: where it gets the second one wrong, a swap that brings in the mistake does no damage."""
         questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
-        neutral = draw_neutral(self.rules, self.layout, questions, number, self.rng)
+        neutral = self.following(draw_neutral(self.rules, self.layout, questions, number, self.rng))
         place = Place(side.whole.site, tuple(side.whole.positions))
         if len(neutral) < LEAST_PAIRS:
-            neutral = draw_other(self.rules, self.layout, questions, number, self.rng)
+            neutral = self.following(draw_other(self.rules, self.layout, questions, number, self.rng))
             place = Place(side.whole.site, self.layout.digit_slots(number))
         moved = self.exchange.answers(neutral, [place])[0]
         return int(moved.agree(neutral.before).sum()), len(moved.swaps)

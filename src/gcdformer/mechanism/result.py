@@ -145,6 +145,8 @@ class Prime:
     """The smallest set of positions found, at the site of the best place, that takes p away and adds it."""
     side_b: Side
     unchanged: float
+    neutral: int
+    """How many neutral swaps that is of, on both operands together."""
     control: float
     rank: int
     subspace: Subspace
