@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from gcdformer.display.mechanism import sentences
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.sieve import prime_power, products
+from gcdformer.mechanism.analysis import prepare
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
 from gcdformer.mechanism.interchange import Interchange, Place, Sites
 from gcdformer.mechanism.layout import Layout
@@ -30,6 +32,7 @@ from gcdformer.mechanism.subspace import Contexts, basis_of, overlap, read_clock
 from gcdformer.mechanism.verdict import raised_alarms, run_verdict
 from gcdformer.models import build_model
 from gcdformer.numbers.encoding import DIGIT_0, PLUS, Integers, digit_counts
+from gcdformer.runs.explain import explain_run
 from gcdformer.runs.mechanism import flip_in_run, saved_mechanism
 
 HIGHEST = st.fixed_dictionaries({2: st.sampled_from([1, 2, 4, 8]), 3: st.sampled_from([1, 3, 9]), 5: st.sampled_from([1, 5]),
@@ -245,12 +248,41 @@ def test_a_prime_of_the_base_is_at_the_last_digit_and_a_grokked_one_in_all(found
     assert two.rank == 1 and three.rank <= 4 and (found.overlap[0][1] or 0) < 0.2
     for prime in found.primes:
         assert prime.unchanged >= 0.9 and prime.control < 0.02 and prime.pairs == 60 and 0.3 < prime.following <= 1
+        assert 60 <= prime.neutral <= 120, "of both operands"
         assert prime.clock.share > 10 * prime.clock.chance
         assert prime.subspace.share >= 0.8 * prime.subspace.whole
         assert len(prime.examples) == 10 and all(example.before == prime.p * example.expected for example in prime.examples)
     assert [power.q for power in two.powers] == [4, 8, 16, 32] and {power.verdict for power in two.powers} == {"located"}
     assert not found.alarms and found.verdict == "spread" and [one.p for one in found.unlearned] == [5, 7]
     assert found.through_training[3][0].epoch == 26 and found.through_training[3][0].adding > 0.8
+
+
+def test_answers_are_decided_under_the_prior(grokking: Run) -> None:
+    """Pair by pair as a predictor decides them, without a swap and with one of all digits."""
+    predictor = grokking.predictor(prior="uniform")
+    analysis = prepare(predictor, explain_run(grokking), 40, 0)
+    k = np.arange(1, 101).repeat(2)
+    pairs = k[:, None] * np.random.default_rng(0).integers(1, 600, (len(k), 2))
+    answers = predictor.predict(*pairs.T)
+    assert (analysis.exchange.predict(pairs) == answers).all() and (grokking.predictor().predict(*pairs.T) != answers).any()
+    swaps = Swaps(pairs[::-1].copy(), pairs, answers[::-1].copy(), answers)
+    same = (digit_counts(swaps.pairs, 256) == digit_counts(pairs, 256)).all(1)
+    every = Place("encoder.embedding", (*analysis.layout.digit_slots(0), *analysis.layout.digit_slots(1)))
+    moved = analysis.exchange.answers(swaps.take(same), [every])[0]
+    assert len(moved.swaps) > 30 and (moved.answers == answers[same]).all()
+
+
+def test_neutral_swaps_need_answers_as_the_rules_say(grokking: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of a question that the model gets wrong brings the mistake with it, whatever the swap does."""
+    analysis = prepare(grokking.predictor(), explain_run(grokking), 40, 0)
+    pairs = np.random.default_rng(0).integers(1, 300, (200, 2))
+    answers = analysis.rules.model.answers_to(np.gcd(*pairs.T))
+    follows = analysis.follows(pairs)
+    assert 20 < follows.sum() < 200
+    monkeypatch.setitem(prepare.__globals__, "draw_neutral", lambda *_: Swaps(pairs, pairs, answers, answers))
+    side = SimpleNamespace(whole=SimpleNamespace(site="encoder.embedding", positions=[2]))
+    counted = analysis.unchanged(Swaps(pairs, pairs, answers, answers), side, 0)  # type: ignore[arg-type]
+    assert counted == (follows.sum(), follows.sum())
 
 
 def test_divisibility_can_be_flipped_in_one_question(found: Mechanism, grokking: Run) -> None:
@@ -315,11 +347,13 @@ def test_json_has_the_keys_and_comes_back(found: Mechanism) -> None:
 
 def test_the_verb_saves_it_the_report_shows_it(grokking: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, report = tmp_path / "page.html", tmp_path / "report.html"
-    assert main(["mechanism", str(grokking.path), "--pairs", "40", "--html", str(page), "--quiet"]) == 0
+    words = ["--pairs", "40", "--html", str(page), "--quiet", "--prior", "natural"]
+    assert main(["mechanism", str(grokking.path), *words]) == 0
     shown = capsys.readouterr().out
+    assert "Answers are decided under the natural prior." in shown
     assert "read off the last digit" in shown and "p taken away from a" in shown and "spread" in shown
     saved = saved_mechanism(grokking)
-    assert saved is not None and saved.weights_sha256 is not None and saved.epoch == 26
+    assert saved is not None and saved.weights_sha256 is not None and saved.epoch == 26 and saved.prior == "natural"
     assert saved_mechanism(grokking, 25) is None, "of another epoch"
     assert "Where it is carried" in page.read_text() and page.read_text().count("<svg") == 3
     assert main(["report", str(grokking.path), "--out", str(report), "--quiet"]) == 0
@@ -340,7 +374,9 @@ def test_bad_input_is_one_line(trained: Run, grokking: Run, tmp_path: Path, caps
     capsys.readouterr()
     for words, wanted in (([bare], "no checkpoint"), ([fraction.path], "'gcd', not 'comparison'"),
                           ([trained.path], "no prime is learned"), ([grokking.path, "--pairs", "3"], "pairs: an integer"),
-                          ([grokking.path, "--checkpoint", "7"], "not kept"), ([tmp_path / "none"], "no such run folder")):
+                          ([grokking.path, "--checkpoint", "7"], "not kept"), ([tmp_path / "none"], "no such run folder"),
+                          ([grokking.path, "--prior", "wide"], "prior: one of training"),
+                          ([files("gcdformer") / "lab" / "example", "--prior", "natural"], "use --prior training")):
         assert main(["mechanism", *map(str, words)]) == 2
         error = capsys.readouterr().err
         assert len(error.splitlines()) == 1 and wanted in error, error

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gcdformer.display.mechanism import show_mechanism
 from gcdformer.display.progress import progress
-from gcdformer.options import CHECKPOINTS, add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.options import CHECKPOINTS, add_json, add_prior, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.mechanism import NAME, PAIRS, mechanism, write_mechanism
 from gcdformer.runs.run import Run
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="also when each place appeared, from the checkpoints that were kept (train --keep-checkpoints)")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"where to save it (default: {NAME} in the run's folder)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write it as a page")
+    add_prior(parser)
     add_quiet(parser)
     add_json(parser)
 
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     source = Run(args.run_folder)
     with progress("exchanging values", quiet=args.quiet) as advance:
         result = mechanism(source, checkpoint=args.checkpoint, pairs=pairs, seed=seed,
-                          through_training=args.through_training, on_step=advance)
+                           through_training=args.through_training, prior=args.prior, on_step=advance)
     path = args.out or source.path / NAME
     write_mechanism(path, result)
     if args.html is not None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gcdformer.config import checked_prior, prior_in_words
 from gcdformer.display.html import framed
 from gcdformer.display.style import colour
 from gcdformer.mechanism.result import Best, Mechanism, Prime, Whole
@@ -26,7 +27,9 @@ RECURRENT = ("In a recurrent model the final state is all that the decoder knows
 
 def sentences(mechanism: Mechanism) -> list[str]:
     """What was found, every sentence from the figures."""
-    said = [*reading_words(mechanism), *carrying_words(mechanism)]
+    prior = prior_in_words(checked_prior(mechanism.prior))
+    under = [] if mechanism.prior == "training" else [f"Answers are decided under {prior}."]
+    said = [*under, *reading_words(mechanism), *carrying_words(mechanism)]
     said += [f"{prime.p} is not found: {prime.why}." for prime in mechanism.primes if prime.verdict == NOT_FOUND]
     said += [f"{p} was not tested: {why}." for p, why in mechanism.skipped.items()]
     said += [*head_words(mechanism), *subspace_words(mechanism), *clock_words(mechanism)]

@@ -14,10 +14,9 @@ import torch
 
 from gcdformer.errors import UserError
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.mechanism.counterfactuals import Rules, Swaps, draw_neutral, draw_other, draw_swaps
-from gcdformer.mechanism.interchange import Interchange, Moved, Place
+from gcdformer.mechanism.interchange import Interchange, Place
 from gcdformer.mechanism.layout import Layout
 from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Prime, Side, Unlearned, Whole
 from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, read_clock, residue_share
@@ -27,6 +26,7 @@ from gcdformer.mechanism.verdict import (
     LOCATED,
     STRONG,
     best_place,
+    first_answers,
     matrix,
     place_verdict,
     prime_verdict,
@@ -81,7 +81,7 @@ class Analysis:
             if not len(swaps):
                 break
             drawn += len(swaps)
-            swaps = swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources))
+            swaps = self.following(swaps)
             usable = swaps if usable is None else usable.join(swaps)
             if len(usable) >= self.count:
                 break
@@ -89,6 +89,10 @@ class Analysis:
         if usable is None or have < LEAST_PAIRS:
             raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_PAIRS} are needed")
         return Drawn(usable.take(slice(0, self.count)), drawn, have / drawn)
+
+    def following(self, swaps: Swaps) -> Swaps:
+        """The swaps of which the model answers both questions as the rules say."""
+        return swaps.take(self.follows(swaps.pairs) & self.follows(swaps.sources)) if len(swaps) else swaps
 
     def follows(self, pairs: Integers) -> Mask:
         """Where the model answers as the rules say, decoded as under a patch, but without one."""
@@ -117,7 +121,7 @@ class Analysis:
         best = best_place(removes, adds, counts, self.layout.names)
         self.tick()
         return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits, best,
-                    self.grown(best, removing)), removing
+                    self.grown(best, removing), first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
 
     def grown(self, best: Best, removing: Swaps) -> Whole:
         """The best position, and further ones as long as they help and both directions fall short: at each step the one that
@@ -159,7 +163,7 @@ class Analysis:
         prime = Prime(
             **vars(first), p=p, divides_base=self.layout.base % p == 0, heads=heads, outputs=outputs, side_b=second,
             unchanged=stay / max(neutral, 1), control=control, rank=subspace.rank, subspace=subspace,
-            clock=read_clock(contexts, p, basis), powers=self.powers(powers), examples=self.examples(swaps, place),
+            clock=read_clock(contexts, p, basis), powers=self.powers(powers), examples=examples(swaps, first),
             verdict=verdict, why=why)
         return prime, basis
 
@@ -195,12 +199,13 @@ class Analysis:
 
     def unchanged(self, swaps: Swaps, side: Side, number: int) -> tuple[int, int]:
         """How many answers stay as they are when the places of p get the values of an operand that agrees in all that the
-        rules look at; of how many. Half of the questions have p, half lack it."""
+        rules look at; of how many. Half of the questions have p, half lack it. As for other swaps, the model follows the
+        rules on both questions: where it gets the second one wrong, a swap that brings in the mistake does no damage."""
         questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
-        neutral = draw_neutral(self.rules, self.layout, questions, number, self.rng)
+        neutral = self.following(draw_neutral(self.rules, self.layout, questions, number, self.rng))
         place = Place(side.whole.site, tuple(side.whole.positions))
         if len(neutral) < LEAST_PAIRS:
-            neutral = draw_other(self.rules, self.layout, questions, number, self.rng)
+            neutral = self.following(draw_other(self.rules, self.layout, questions, number, self.rng))
             place = Place(side.whole.site, self.layout.digit_slots(number))
         moved = self.exchange.answers(neutral, [place])[0]
         return int(moved.agree(neutral.before).sum()), len(moved.swaps)
@@ -218,13 +223,6 @@ class Analysis:
         if key not in self.contexts:
             self.contexts[key] = draw_contexts(self.exchange, *key, self.rng)
         return self.contexts[key]
-
-    def examples(self, swaps: Swaps, place: Place) -> list[Example]:
-        few = swaps.take(slice(0, EXAMPLES))
-        moved: Moved = self.exchange.answers(few, [place])[0]
-        rows = zip(few.pairs[moved.swaps].tolist(), few.sources[moved.swaps, 0].tolist(), few.before[moved.swaps].tolist(),
-                   few.after[moved.swaps].tolist(), moved.answers.tolist(), strict=True)
-        return [Example(a, b, swapped, before, after, readable(answer)) for (a, b), swapped, before, after, answer in rows]
 
     def unlearned(self, p: int, primes: Sequence[Prime]) -> Unlearned | None:
         """Swaps for a prime that is not learned, at every place that carries a learned one: nothing should follow it."""
@@ -249,6 +247,14 @@ class Analysis:
         return Moment(epoch, learned, share_of(whole, adding.after) or 0.0, *residue_share(contexts, prime.p))
 
 
+def examples(swaps: Swaps, side: Side) -> list[Example]:
+    """The first swaps at the best place; where an operand is too short for it, nothing is exchanged."""
+    few, answers = swaps.take(slice(0, EXAMPLES)), side.answers[side.best.site][side.best.position]
+    rows = zip(few.pairs.tolist(), few.sources[:, 0].tolist(), few.before.tolist(), few.after.tolist(), strict=True)
+    return [Example(a, b, swapped, before, after, answers.get(number, before))
+            for number, ((a, b), swapped, before, after) in enumerate(rows)]
+
+
 def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: int,
             tick: Callable[[], None] = lambda: None) -> Analysis:
     """The parts of an analysis; a `UserError` says what the model lacks for one."""
@@ -258,9 +264,10 @@ def prepare(predictor: Predictor, explanation: Explanation, pairs: int, seed: in
     if not explanation.prime_powers:
         raise UserError("mechanism: no prime is learned yet, so there is nothing to locate; train for longer")
     model, problem = predictor.model.float(), predictor.problem
-    layout = Layout.of(problem)
+    require_one_digit(predictor)
+    layout, tree = Layout.of(problem), predictor.tree
     fresh = fresh_copy(model, torch.Generator().manual_seed(seed))
-    return Analysis(Interchange(model, problem, layout), Interchange(fresh, problem, layout),
+    return Analysis(Interchange(model, problem, layout, tree), Interchange(fresh, problem, layout, tree),
                     Rules(explanation.model), pairs, np.random.default_rng(seed), tick)
 
 
@@ -269,3 +276,10 @@ def fresh_copy(model: Seq2Seq, generator: torch.Generator) -> Seq2Seq:
     copy = deepcopy(model)
     copy.initialise(generator)
     return copy.eval()
+
+
+def require_one_digit(predictor: Predictor) -> None:
+    """Under another prior than the training's, an answer has to be one digit, to whose logits the prior is added."""
+    if predictor.tree is not None and not predictor.tree.one_token:
+        raise UserError(f"prior: in base {predictor.problem.base} answers have several digits, and while values are swapped "
+                        "those can only be decided under the training's prior; use --prior training")

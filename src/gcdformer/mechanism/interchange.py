@@ -14,19 +14,23 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gcdformer.data.problem import Problem, framed
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.mechanism.counterfactuals import Swaps
 from gcdformer.mechanism.layout import Layout
-from gcdformer.models import Seq2Seq, generate, sequence_loss
-from gcdformer.models.hooks import Cache, Patch, patched, run_with_cache
+from gcdformer.models import Seq2Seq, generate
+from gcdformer.models.answer_tree import AnswerTree
+from gcdformer.models.hooks import Cache, Logits, Patch, patched, run_with_cache
 from gcdformer.models.transformer import Transformer
-from gcdformer.numbers.encoding import END, Integers, encode
+from gcdformer.numbers.encoding import END, PAD, Integers, encode
 
 ROWS = 3072
 """Rows decoded together: what fits a CPU's caches."""
+DIGIT = 1
+"""The output position of an answer of one digit: the sign comes first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,18 @@ class Interchange:
     model: Seq2Seq
     problem: Problem
     layout: Layout
+    tree: AnswerTree | None = None
+    """Answers of one digit with the offsets of a decision prior; without it answers are decided as the model has learned."""
+
+    @cached_property
+    def offsets(self) -> Tensor | None:
+        """What the prior adds to the logits (V,) of an answer's digit."""
+        if self.tree is None:
+            return None
+        offsets = torch.full((self.problem.vocabulary.size,), self.tree.least, device=self.device)
+        listed = torch.from_numpy(self.tree.answers[:, DIGIT]).to(self.device)
+        offsets[listed] = torch.from_numpy(self.tree.offsets).to(offsets)
+        return offsets
 
     @cached_property
     def sites(self) -> Sites:
@@ -126,7 +142,10 @@ class Interchange:
         rows = np.arange(len(source.tokens))
         with patched(self.model, {name: self.encoder_patch(name, [(place, rows)], source, rows)
                                   for name in self.parts(place.site)}):
-            return sequence_loss(self.model, source.inputs, targets)
+            logits = Logits(self.model)(source.inputs, targets[:, :-1])
+        if self.offsets is not None:
+            logits[:, DIGIT] += self.offsets
+        return F.cross_entropy(logits.flatten(0, 1), targets[:, 1:].flatten(), ignore_index=PAD)
 
     def source(self, swaps: Swaps, places: Sequence[Place]) -> Source:
         names = [name for site in {place.site for place in places} for name in self.parts(site)]
@@ -156,7 +175,8 @@ class Interchange:
     def predict(self, pairs: Integers) -> Integers:
         """The answers without a patch, decoded greedily."""
         inputs = torch.from_numpy(self.problem.encode_questions(pairs)[0]).to(self.device)
-        return self.read(generate(self.model, inputs, self.problem.longest_target).cpu().numpy())
+        with patched(self.model, {"logits": RowsLeft(len(pairs), self).observe}):
+            return self.read(generate(self.model, inputs, self.problem.longest_target).cpu().numpy())
 
     def read(self, outputs: Integers) -> Integers:
         """Output tokens as integers."""
@@ -180,7 +200,7 @@ class Interchange:
     @torch.inference_mode()
     def decode(self, source: Source, places: Sequence[Place], row_place: Integers, row_swap: Integers) -> Integers:
         """Output tokens of rows, decoded greedily, each with its own place patched."""
-        rows_left = RowsLeft(torch.arange(len(row_place), device=self.device))
+        rows_left = RowsLeft(len(row_place), self)
         patches: dict[str, Patch] = {"logits": rows_left.observe}
         for site in dict.fromkeys(places[number].site for number in np.unique(row_place)):
             own = [(place, np.flatnonzero(row_place == number)) for number, place in enumerate(places) if place.site == site]
@@ -245,14 +265,18 @@ def one_thread() -> Iterator[None]:
 class RowsLeft:
     """Which rows the decoder loop still has, and at which step it is: rows that have ended are dropped by it."""
 
-    def __init__(self, rows: Tensor) -> None:
-        self.rows = rows
+    def __init__(self, count: int, exchange: Interchange) -> None:
+        self.rows = torch.arange(count, device=exchange.device)
         self.step = 0
+        self.offsets = exchange.offsets
 
-    def observe(self, logits_NV: Tensor) -> None:
-        """Called with the logits of every step; changes nothing."""
+    def observe(self, logits_NV: Tensor) -> Tensor:
+        """Called with the logits of every step: adds what the prior adds."""
+        if self.step == DIGIT and self.offsets is not None:
+            logits_NV = logits_NV + self.offsets
         self.rows = self.rows[logits_NV.argmax(-1) != END]
         self.step += 1
+        return logits_NV
 
 
 def at_query(name: str, rows: Integers, positions: Integers) -> tuple[Integers | slice, ...]:

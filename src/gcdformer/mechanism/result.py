@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
+Answers = dict[str, list[dict[int, int | None]]]
+"""For each site and position what came out of the first swaps that take p away, by the number of the swap; None if it is no
+integer. A swap whose operands are too short for the position is left out."""
 Matrix = dict[str, list[float | None]]
 """For each site the share of answers that became the rules' answer for the swapped pair, by position; None where too few
 pairs have the position."""
@@ -55,6 +58,7 @@ class Side:
     digits: list[Whole]
     best: Best
     whole: Whole
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -130,12 +134,16 @@ class Prime(Side):
     little."""
     side_b: Side
     unchanged: float
+    neutral: int
+    """How many neutral swaps that is of, on both operands together."""
     control: float
     rank: int
     subspace: Subspace
     clock: Clock
     powers: list[Power]
     examples: list[Example]
+    answers: Answers
+    """The same swaps at every other place."""
     verdict: str
     why: str
 
@@ -188,6 +196,8 @@ class Mechanism:
     epoch: int | None = None
     weights_sha256: str | None = None
     """The weights it belongs to."""
+    prior: str | float = "training"
+    """The decision prior, a name or the exponent of k^-ALPHA."""
 
     def to_json(self) -> dict[str, Any]:
         return ADAPTER.dump_python(self, mode="json")  # type: ignore[no-any-return]

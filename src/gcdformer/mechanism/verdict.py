@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation.statistics import wilson
-from gcdformer.mechanism.result import Best, Matrix, Prime, Unlearned, Whole
+from gcdformer.mechanism.result import Answers, Best, Matrix, Prime, Unlearned, Whole
 from gcdformer.numbers.encoding import Integers
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, wi
     result: Matrix = {}
     for place, answers in zip(places, moved, strict=True):
         result.setdefault(place.site, [None] * width)[place.slots[0]] = share_of(answers, wanted)
+    return result
+
+
+def first_answers(places: Sequence[Place], moved: Sequence[Moved], count: int, width: int) -> Answers:
+    """What came out of the first swaps, by site and position."""
+    result: Answers = {}
+    for place, answers in zip(places, moved, strict=True):
+        own = result.setdefault(place.site, [{} for _ in range(width)])
+        pairs = zip(answers.swaps.tolist(), answers.answers.tolist(), strict=True)
+        own[place.slots[0]] = {swap: readable(answer) for swap, answer in pairs if swap < count}
     return result
 
 

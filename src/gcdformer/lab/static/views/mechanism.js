@@ -59,19 +59,21 @@ function placesSection(run, found, at) {
     detail);
 }
 
-// What a place does for a prime, and the swaps that were kept: those at the prime's best place.
+// What a place does for a prime, and what came of the first swaps there.
 function swaps(found, prime, site, position) {
   const at = (direction) => prime[direction][site]?.[position] ?? null;
   const said = (value) => (value === null ? "too few pairs to say" : share(value));
   const { best, examples, p } = prime;
-  const rows = examples.map((swap) => [whole(swap.a), whole(swap.b), whole(swap.swapped), swap.before, swap.expected,
-    h("span", { class: swap.answer === swap.expected ? "as-said" : "not-as-said", text: answer(swap.answer) })]);
+  const rows = Object.entries(prime.answers[site]?.[position] ?? {}).map(([number, out]) => {
+    const { a, b, swapped, before, expected } = examples[number];
+    return [whole(a), whole(b), whole(swapped), before, expected, h("span", { class: out === expected ? "as-said" : "not-as-said", text: answer(out) })];
+  });
   return [
     h("h3", { text: `${primeName(prime)} at the ${placeName(found, site, position)}` }),
     h("p", {}, h("code", { text: site }), `: removes ${p} in ${said(at("interchange"))}, adds it in ${said(at("adding"))}.`),
     h("p", { text: `The best place of ${p} is the ${best.name}: ${share(best.share)} (95 %: ${share(best.low)} to ${share(best.high)}, ${best.n} pairs). Verdict: ${prime.verdict}; ${prime.why}.` }),
     prime.powers.length ? h("p", { text: `Its powers: ${prime.powers.map(({ q, verdict }) => `${q} ${verdict}`).join(", ")}.` }) : "",
-    h("h3", { text: `${rows.length} swaps at the best place` }),
+    h("h3", { text: `${rows.length} swaps at this place that take ${p} away` }),
     savedTable(`Swaps of ${p}`, table(`Swaps of ${p}`, ["a", "b", "value from", "before", "rules say", "came out"], rows)),
   ];
 }
