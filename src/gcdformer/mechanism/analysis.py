@@ -162,7 +162,7 @@ class Analysis:
         self.tick()
         prime = Prime(
             **vars(first), p=p, divides_base=self.layout.base % p == 0, heads=heads, outputs=outputs, side_b=second,
-            unchanged=stay / max(neutral, 1), control=control, rank=subspace.rank, subspace=subspace,
+            unchanged=stay / max(neutral, 1), neutral=neutral, control=control, rank=subspace.rank, subspace=subspace,
             clock=read_clock(contexts, p, basis), powers=self.powers(powers), examples=examples(swaps, first),
             verdict=verdict, why=why)
         return prime, basis
