@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
 
@@ -26,6 +27,8 @@ def tiny_config(**leaves: object) -> Config:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine makes no case wrong
+    hypothesis.settings.load_profile("ours")
     adopt_orphans()
     count_starts()
 
