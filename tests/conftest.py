@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
 
@@ -44,6 +45,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.register_profile("ours", deadline=None)  # a busy machine makes no case wrong
+    hypothesis.settings.load_profile("ours")
     adopt_orphans()
     count_starts()
 

@@ -240,7 +240,8 @@ def test_a_horizon_that_equals_the_one_fixed_at_the_start_is_run_once_more_and_o
 
 def test_a_damaged_state_makes_no_trial_finished(tmp_path: Path) -> None:
     file = write_sweep(tmp_path / "sweep.toml", rates=[1e-3], seeds=1)
-    file.write_text(file.read_text().replace("max_epochs = 3", "max_minutes = 100"))
+    text = file.read_text().replace("checkpoint_minutes = 1e-3", "checkpoint_minutes = 1000")  # none but at the epoch's end
+    file.write_text(text.replace("max_epochs = 3", "max_minutes = 100"))
     one = plan(expand(read_sweep(file)), tmp_path)[0]
     run = train(one.config.replace(max_minutes=None, max_epochs=1), one.path)
     again = plan(expand(read_sweep(file)), tmp_path)[0]
