@@ -90,7 +90,8 @@ def test_a_flip_in_a_recurrent_model_exchanges_all_it_knows_of_the_question(tab:
       const [{ Asker }, { oneRun }, { flipped }] = await Promise.all(names);
       const { network } = await new Asker((await oneRun("gru")).body).model(1);
       const rules = { label: (k) => [12, 6, 4, 3, 2, 1].find((d) => k % d === 0), rule: (k) => k };
-      const found = { positions: Array(8).fill("state"), primes: [{ p: 2, whole: { site: "encoder.final.hidden", positions: [7] } }] };
+      const whole = { site: "encoder.final.hidden", positions: [7] };
+      const found = { positions: Array(8).fill("state"), primes: [{ p: 2, whole }] };
       return pairs.map(([a, b]) => [flipped(network, rules, found, 2, a, b), b])
         .map(([{ answer, swapped, expected }, b]) => [answer, network.ask(swapped, b).answer, expected % 2]);
     }""", [[120 + 12 * i, 84] for i in range(10)] + [[121 + 2 * i, 84] for i in range(10)])
