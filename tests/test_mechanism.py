@@ -312,7 +312,10 @@ def test_a_recurrent_model_has_one_place(family: str, tmp_path: Path) -> None:
     """Trained for a second, until it knows 2 and 5: both are read off the last digit and fit in part of the final state."""
     config = tiny_config(family=family, heads=0, dim=32, lr=1e-2, batch_size=64, epoch_size=25600, max_epochs=2,
                          test_size=1000)
-    found = gcdformer.mechanism(gcdformer.train(config, tmp_path / family), pairs=40)
+    run = gcdformer.train(config, tmp_path / family)
+    found = gcdformer.mechanism(run, pairs=40)
+    flipped = flip_in_run(run, found, 5, 730, 210)
+    assert (flipped.before, flipped.expected) == (10, 2) and flipped.answer == run.predict(flipped.swapped, 210)
     assert {2, 5} <= {prime.p for prime in found.primes} and found.family == "recurrent"
     for prime in found.primes[:2]:
         assert prime.best.site == "encoder.final.hidden" and prime.best.name == "final state"
