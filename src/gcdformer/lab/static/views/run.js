@@ -97,7 +97,7 @@ export class RunPage {
     return [
       hero({ crumbs: crumbs(run), title: runTitle(run) },
         h("div", { class: "opening" }, h("div", {}, parts.badge, parts.lede, actions), parts.facts)),
-      recorded ? "" : [this.player.element, this.prior.element],
+      ...(recorded ? [] : [this.player.element, this.prior.element]),
       h("section", { class: "wide" },
         h("div", { class: "side" },
           h("h2", { text: "It learns in steps" }),
