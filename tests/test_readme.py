@@ -14,6 +14,9 @@ import pytest
 from conftest import ROOT, gcdformer
 from forked import ended, fork
 from gcdformer.cli import VERBS, main
+from gcdformer.paper.claims import claim_verdicts
+from gcdformer.paper.comparison import count_tables
+from gcdformer.paper.ledger import ledger_entries
 
 pytestmark = pytest.mark.processes
 
@@ -154,3 +157,13 @@ def test_the_demo_installs_only_what_it_needs(tmp_path: Path) -> None:
     assert installs("demo") == set() and installs("test") == {"all"}
     (tmp_path / ".venv" / ".ready").touch()
     assert installs("test") == set()
+
+
+def test_the_figures_of_the_reproduction_are_those_of_the_ledger() -> None:
+    entries = ledger_entries()
+    total, verdicts = count_tables(entries).cells, claim_verdicts(entries)
+    held = sum(verdict.status == "holds" for verdict in verdicts)
+    for page in (README, (ROOT / "docs" / "reproduce.md").read_text()):
+        for number in (total.published, total.measured, total.agreeing):
+            assert f"{number:,}" in page, number
+        assert f"Of {len(verdicts)} claims tested" in page and re.search(rf"\b{held} hold\b", page)
