@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import ceil
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_every_claim_has_experiments_of_the_tables() -> None:
     assert {one.base for one in claims_table(ALL.values()).experiments()} == {10, 30, 210, 1000, 2023, 2401}
     for contrasts in PAIRS.values():
         for one, other in contrasts:
-            differing = [name for name in vars(one) if getattr(one, name) != getattr(other, name)]
+            differing = [field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)]
             assert len(differing) == 1 or differing == ["model", "small"], (one, other)
     assert len({other for _, other in PAIRS["uniform"]}) == len(PAIRS["uniform"]), "a run is compared once"
 

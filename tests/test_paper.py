@@ -24,7 +24,7 @@ from gcdformer.presets import preset
 PACKAGE = ROOT / "src" / "gcdformer"
 # each imports only from those before it: table -> run -> ledger -> comparison -> claims -> page; then what makes runs
 ORDER = ["table", "tables", "__init__", "text", "entry", "ledger", "measure", "comparison", "evidence", "observations",
-         "claims", "page", "terminal", "record", "reproduce"]
+         "priors", "claims", "page", "terminal", "record", "reproduce"]
 # rows, columns, published cells, as counted in the paper
 SHAPES = {
     "encodings": (4, 2, 8), "base_gcd": (20, 2, 40), "theory": (20, 3, 60), "base_pred": (36, 4, 144),
