@@ -14,8 +14,6 @@ LEAST_FIDELITY = 0.98
 """On natural pairs: what a certificate asks too."""
 POINTS = 1.0
 """Points of accuracy up to which the model does what the rules imply."""
-EXPONENT_OF = {"uniform": 0.0, "inverse-sqrt": 0.5, "log-uniform": 1.0, "inverse-1.5": 1.5, "natural": 2.0}
-"""The exponent of each outcome distribution of the paper."""
 
 
 def was_asked(entry: Entry) -> bool:
@@ -24,17 +22,16 @@ def was_asked(entry: Entry) -> bool:
 
 
 def follows_rules(figures: UnderPrior) -> bool:
-    """Whether a form fits, tells nearly all natural pairs, and implies the accuracy that is measured."""
-    return (figures.has_form and figures.natural >= LEAST_FIDELITY
-            and abs(figures.accuracy - figures.implied) <= POINTS)
+    """Whether a form fits and tells nearly all natural pairs."""
+    return figures.has_form and figures.natural >= LEAST_FIDELITY
 
 
 def rules_under_priors(entry: Entry) -> Finding:
-    """As claimed if the rules hold under the natural prior and, by the distribution of the outcomes, are broken (uniform) or
-    hold as well (any other) under the training's."""
+    """As claimed if the rules hold under the natural prior and imply the accuracy there, and under the training's are broken
+    (uniform outcomes) or hold as well (any others)."""
     own, natural = entry.under_priors["training"], entry.under_priors["natural"]
-    broken = entry.config.data.outcomes == "uniform"
-    held = follows_rules(natural) and follows_rules(own) != broken
+    restored = follows_rules(natural) and abs(natural.accuracy - natural.implied) <= POINTS
+    held = restored and follows_rules(own) != (entry.config.data.outcomes == "uniform")
     return Finding(int(held), 1, f"under the training prior {in_words(own)}; under the natural one {in_words(natural)}")
 
 
