@@ -31,7 +31,7 @@ def over_priors(groups: Mapping[str, Runs]) -> Figure:
             for axis in column:
                 axis.axvline(NATURAL_EXPONENT, color=SOFT, linewidth=1, linestyle=":")
             if any(runs):
-                column[-1].legend(fontsize=7)
+                column[0].legend(fontsize=7, loc="lower right")
         for row, label in zip(rows, PANELS, strict=True):
             row[0].set_ylabel(label)
         figure.supxlabel("exponent α of the prior k^-α (dotted: natural pairs; filled: certified)", fontsize=9)
@@ -45,6 +45,7 @@ def draw_run(axes: Sequence[Axes], under: Sequence[UnderPrior], name: str, shade
     shown = zip(*((figures.accuracy, 100 * figures.natural, len(figures.D)) for figures in powers), strict=True)
     for axis, values in zip(axes, shown, strict=True):
         axis.plot(places, values, color=shade, linewidth=1.4, label=name)
-        for place, value, figures in zip(places, values, powers, strict=True):
-            axis.plot(place, value, marker="o", markersize=4, color=shade,
-                      markerfacecolor=shade if figures.certified else "none")
+        for certified, fill in ((True, shade), (False, "none")):
+            marked = [place for place, figures in enumerate(powers) if figures.certified is certified]
+            axis.plot([places[place] for place in marked], [values[place] for place in marked], "o", markersize=4,
+                      color=shade, markerfacecolor=fill)
