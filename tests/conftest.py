@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 import torch
 
-from forked import TrialProcess, gcdformer
+from forked import TrialProcess, gcdformer, stop_server
 from gcdformer import Config, Run, train
 from leftovers import adopt_orphans, count_starts, nothing_left, starts
 
@@ -49,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("ours")
     adopt_orphans()
     count_starts()
+
+
+def pytest_unconfigure() -> None:
+    stop_server()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import termios
 from collections.abc import Callable, Mapping
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -42,6 +42,12 @@ def fork(target: Callable[..., object], *args: object) -> BaseProcess:
     process.start()
     note_start()
     return process
+
+
+def stop_server() -> None:
+    """End the server, if there is one, and wait until it has ended: nothing is left running behind the tests."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]
 
 
 def start(words: tuple[object, ...], stdin: int, stdout: int, stderr: int, *, cwd: Path | None = None,
