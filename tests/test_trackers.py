@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -234,10 +235,13 @@ def test_a_tracker_that_is_left_alone_does_not_abort_the_end() -> None:
 
 
 def test_a_signal_still_saves(tmp_path: Path) -> None:
-    """With both trackers at work a SIGTERM is answered with 75; when the run is resumed, no epoch is in them twice."""
+    """With both trackers at work a SIGTERM is answered with 75; when the run is resumed, no epoch is in them twice. The
+    process has a service of W&B's to itself, as a user's has: in a service shared with this process, its run would stay open
+    if it ended before W&B had finished."""
+    alone = {name: value for name, value in os.environ.items() if name != "WANDB_SERVICE"}
     words = ["train", "--out", str(tmp_path / "run"), *SMALL, "--max-epochs", "100000", "--trackers", "tensorboard,wandb"]
     process = subprocess.Popen([sys.executable, "-m", "gcdformer", *words], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
+                               stderr=subprocess.STDOUT, text=True, env=alone)
     try:
         assert process.stdout is not None
         for line in process.stdout:
