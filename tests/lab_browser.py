@@ -15,14 +15,11 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'gcdformer[dev]'")
 PATIENCE = 15_000
 sync_api.expect.set_options(timeout=PATIENCE)
-CHROMIUM = (
-    os.environ.get("CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first that is there is taken. The shell is Chromium without windows, and opens a page in a third of the time."""
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium: apt-get install chromium (or set CHROMIUM to a browser's path)"
+    CHROMIUM is None, reason="no chromium: apt-get install chromium-headless-shell (or set CHROMIUM to a browser's path)"
 )
 
 

@@ -3,7 +3,6 @@ whole, escaped and readable."""
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import shutil
@@ -162,12 +161,11 @@ def test_a_csv_is_explained_by_its_name(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'gcdformer[dev]'")
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no chromium: apt-get install chromium (or set CHROMIUM to a browser's path)")
+    from lab_browser import CHROMIUM, sync_api  # skips without playwright
+    if CHROMIUM is None:
+        pytest.skip("no chromium: apt-get install chromium-headless-shell (or set CHROMIUM to a browser's path)")
     with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
 
