@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -37,10 +38,17 @@ def build_site(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation, built."""
-    folder = tmp_path_factory.mktemp("docs") / "site"
-    done = build_site(ROOT, folder)
-    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    """The documentation, built once by the first test process that needs it."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "site"
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            done = build_site(ROOT, shared / "unchecked")
+            assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+            (shared / "unchecked").rename(folder)
     return folder
 
 
@@ -73,6 +81,14 @@ def nothing_is_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if request.node.get_closest_marker("processes") is None:
         assert starts() == before, "starts a process: mark it with @pytest.mark.processes"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tests that follow do not inherit the threads of a command that took all cores: on a busy machine torch's small
+    operations are many times slower with two."""
+    yield
+    torch.set_num_threads(1)
 
 
 Figures = Callable[[int, str, object, object], None]
