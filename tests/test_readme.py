@@ -173,7 +173,7 @@ def test_the_figures_of_the_reproduction_are_those_of_the_ledger() -> None:
     total = counts.cells
     predicted = [table.counts for table in counts.tables if table.table.name in PREDICTIONS]
     assert len(predicted) == len(PREDICTIONS) == 5
-    measured, agreeing = (sum(getattr(count, name) for count in predicted) for name in ("measured", "agreeing"))
+    measured, agreeing = sum(count.measured for count in predicted), sum(count.agreeing for count in predicted)
     status = {verdict.claim.name: verdict.status for verdict in claim_verdicts(entries)}
     assert status.pop("prior") == "holds", "the claim of our own"
     held, undecided = ([*status.values()].count(word) for word in ("holds", "undecided"))
