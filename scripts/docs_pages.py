@@ -33,7 +33,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Called by MkDocs for every page: the one of the paper's tables gets its learning curves."""
+    """Called by MkDocs for every page: links to SECURITY.md, which work on a code host, go to its page in the site; the page
+    of the paper's tables gets its learning curves."""
+    markdown = markdown.replace("](../SECURITY.md)", "](security.md)")
     return with_curves(markdown) if page.file.src_uri == "REPRODUCTION.md" else markdown
 
 
