@@ -72,6 +72,33 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     assert "base_gcd" in here(*nowhere)
 
 
+@pytest.mark.processes
+@pytest.mark.usefixtures("forked_trials")
+def test_the_claim_of_the_prior_trains_and_asks_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the ledger has the run, recorded before it was asked under other priors."""
+    out, ledger = tmp_path / "runs", tmp_path / "ledger"
+    ledger.mkdir()
+    words = ["claims", "--only", "prior", "--bases", "10", "--out", out, "--ledger", ledger, *SMALL_FLAGS]
+
+    def missing(*more: object) -> list[str]:
+        assert main(["reproduce", *map(str, words), "--json", *map(str, more)]) == 0
+        (claim,) = json.loads(capsys.readouterr().out)["claims"]
+        return [name for name in claim["missing"] if name.startswith("base-10_") or name == "base-10"]
+
+    names = missing()
+    assert len(names) == 3 and not out.exists()
+    assert missing("--run") == [] and len(scans := sorted(out.glob("*/*/priors.json"))) == 3
+    for scan in scans:
+        scan.unlink()
+    assert main(["reproduce", "--record", *(str(scan.parent) for scan in scans), "--ledger", str(ledger)]) == 0
+    capsys.readouterr()
+    assert missing() == names, "not asked"
+    trained = [scan.parent / "metrics.jsonl" for scan in scans]
+    before = [path.stat().st_mtime_ns for path in trained]
+    assert missing("--run") == [] and all(scan.exists() for scan in scans)
+    assert [path.stat().st_mtime_ns for path in trained] == before, "asked, not trained again"
+
+
 def test_figures_are_drawn_from_the_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in (0, 1, 2):
         ideal(Experiment(2023, two_set=TWO_SET), products({7: 7, 17: 17, 3: 3}, 100), seed=seed,

@@ -128,10 +128,14 @@ def class_history(run: Run) -> str:
 
 
 def known_entries(ledger: Path | None, out: Path, *, prefer_runs: bool = False) -> list[Entry]:
-    """The ledger and the finished runs under OUT. A run that is in both is as it was recorded, or as it is now."""
+    """The ledger and the finished runs under OUT. A run that is in both is as it was recorded, unless runs are preferred or
+    it has been asked under other priors since."""
     recorded = {entry.name: entry for entry in ledger_entries(ledger)}
     finished = {entry.name: entry for entry in finished_runs(out)}
-    return list((recorded | finished | ({} if prefer_runs else recorded)).values())
+    if not prefer_runs:
+        finished = {name: entry for name, entry in finished.items()
+                    if name not in recorded or (entry.under_priors and not recorded[name].under_priors)}
+    return list((recorded | finished).values())
 
 
 def finished_runs(out: Path) -> list[Entry]:
