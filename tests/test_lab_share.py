@@ -24,7 +24,7 @@ FIGURES = {"ask": ("#/ask/example?a=160&b=120&only=ask", ".question"), "grid": (
            "clock": ("#/mechanism/example?only=clock&p=3", ".clock")}
 HEADS = {"grid": "k,prediction,share,right,rule,kind", "curves": "epoch,examples,", "heat": "k,prediction,share",
          "history": "epoch,k,state", "places": "p,site,position,removes,adds", "clock": "p,digit,x,y,residue",
-         "overlap": "p,2,3,5"}
+         "overlap": "p,2,3,5", "ask": "a,b,what,value,probability,chosen"}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -78,6 +78,13 @@ def test_what_is_copied_shows_the_figure_in_a_frame(tab: Tab, tmp_path: Path) ->
         assert not frame.locator("header.top").is_visible()
 
 
+def download(page: Any, title: str, kind: str) -> bytes:
+    """What the button of this name downloads."""
+    with page.expect_download() as file:
+        page.get_by_role("button", name=f"Download {title} as {kind}").click()
+    return Path(file.value.path()).read_bytes()
+
+
 def saved(page: Any, figure: str, kind: str) -> bytes:
     """What the button below a figure downloads."""
     buttons = page.locator(f"[data-figure={figure}] + .share")
@@ -88,7 +95,8 @@ def saved(page: Any, figure: str, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize(("view", "figures"), [("#/run/example?epoch=20&theme=dark", ["grid", "curves", "heat", "history"]),
-                                               ("#/mechanism/example", ["places", "clock", "overlap"])])
+                                               ("#/mechanism/example", ["places", "clock", "overlap"]),
+                                               ("#/ask/example?a=765840&b=940824", ["ask"])])
 def test_figures_are_downloaded_as_they_stand(tab: Tab, single: Path, view: str, figures: list[str]) -> None:
     page = tab.open(single.as_uri() + view)
     for figure in figures:
@@ -106,10 +114,23 @@ def test_figures_are_downloaded_as_they_stand(tab: Tab, single: Path, view: str,
         if figure == "grid":
             words = [element.text for element in drawn if element.tag == f"{SVG}text"]
             assert words[:200:2] == [str(k) for k in range(1, 101)] and words[1:200:2] == [row.split(",")[1] for row in rows]
+    if "ask" in figures:
+        words = [element.text for element in drawn if element.tag == f"{SVG}text"]
+        assert {"765840", "940824", "36"} <= set(words), "what was typed, and the answer"
+        answered, sign, *_ = [row for row in rows if row.endswith(",true")]
+        assert re.fullmatch(r"765840,940824,answer,36,0\.\d+,true", answered)
+        assert sign.startswith("765840,940824,token 1,'+,")
+        page.get_by_text("Attention maps").click()
+        lines = download(page, "Attention of example", "CSV").decode().splitlines()
+        assert lines[0] == "attention,layer,head,row,looks,column,at,share"
+        shares = [float(line.rpartition(",")[2]) for line in lines[1:] if line.startswith("cross,1,1,0,")]
+        assert len(shares) == 11 and sum(shares) == pytest.approx(1, abs=1e-3)
+        assert b"<svg" in download(page, "Attention of example", "SVG")
+    if "grid" in figures:
+        lines = download(page, "What example knows", "CSV").decode().splitlines()
+        assert lines[0] == "prime,power,divides_base,right,state" and lines[1].startswith("2,2,true,")
     if "places" in figures:
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Download Swaps of 2 as CSV").click()
-        lines = Path(download.value.path()).read_text().splitlines()
+        lines = download(page, "Swaps of 2", "CSV").decode().splitlines()
         assert lines[0] == "a,b,value from,before,rules say,came out" and re.fullmatch(r"\d+(,\d+){5}", lines[1])
 
 

@@ -20,8 +20,12 @@ export function downloadButtons(title, { element, rows }) {
 // A table with a button for its CSV below: what its cells say, numbers as numbers.
 export function savedTable(title, region) {
   const rows = () => [...region.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
-  return [region, h("p", { class: "share" }, h("span", { class: "downloads" }, "Download ", button(title, "CSV", () => csv(rows()))))];
+  return [region, csvButton(title, rows)];
 }
+
+// A button for the CSV alone, of what a picture would not show as the page does.
+export const csvButton = (title, rows) =>
+  h("p", { class: "share" }, h("span", { class: "downloads" }, "Download ", button(title, "CSV", () => csv(rows()))));
 
 const button = (title, kind, make) =>
   h("button", { type: "button", class: "plain", "aria-label": `Download ${title} as ${kind}`, text: kind, onclick: async () => save(await make(), fileName(title, kind)) });

@@ -46,6 +46,18 @@ export function attentionMaps({ input, output, attention }) {
     group("The answer looks back at itself", "Tokens of the answer see only those before them.", decoder, fed, fed),
   ];
 }
+
+// The same as rows of a CSV, its heads first.
+export function attentionRows({ input, output, attention }) {
+  const fed = ["<begin>", ...output.slice(0, -1)];
+  const kinds = { cross: [fed, input], encoder: [input, input], decoder: [fed, fed] };
+  const rows = Object.entries(kinds).flatMap(([kind, [from, to]]) =>
+    attention[kind].flatMap((heads, layer) =>
+      heads.flatMap((pattern, index) =>
+        pattern.flatMap((values, row) => values.map((value, column) => [kind, layer + 1, index + 1, row, from[row], column, to[column], value])))));
+  return [["attention", "layer", "head", "row", "looks", "column", "at", "share"], ...rows];
+}
+
 // How much each input token is looked at when each output token is chosen: the mean over layers and heads.
 export function meanCross(asked) {
   if (!asked.attention) return null;

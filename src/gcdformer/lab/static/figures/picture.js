@@ -46,6 +46,7 @@ function* shapes(node, origin) {
   const place = { x: round(box.left - origin.x), y: round(box.top - origin.y), width: round(box.width), height: round(box.height) };
   yield* ground(style, place);
   if (node instanceof SVGSVGElement) yield inner(node, place);
+  else if (node instanceof HTMLInputElement && node.type === "text") yield typed(node.value, style, place);
   else if (node instanceof HTMLCanvasElement) yield s("g", { transform: `translate(${place.x} ${place.y})` }, drawn(node));
   else for (const child of node.childNodes) yield* shapes(child, origin);
 }
@@ -75,6 +76,15 @@ function* words(node, origin) {
     yield s("text", { x: round(box.left - origin.x), y: round(y - origin.y), "font-family": style.fontFamily, "font-size": style.fontSize,
       "font-weight": style.fontWeight, ...paint("fill", style.color), text: word });
   }
+}
+
+// What stands in a field, at its left or in its middle.
+function typed(text, style, { x, y, width, height }) {
+  pixel.font = style.font;
+  const { fontBoundingBoxAscent: ascent, fontBoundingBoxDescent: descent } = pixel.measureText(text);
+  const place = style.textAlign === "center" ? { x: round(x + width / 2), "text-anchor": "middle" } : { x: round(x + Number.parseFloat(style.paddingLeft)) };
+  return s("text", { ...place, y: round(y + (height + ascent - descent) / 2), "font-family": style.fontFamily, "font-size": style.fontSize,
+    "font-weight": style.fontWeight, ...paint("fill", style.color), text });
 }
 
 // A copy of an SVG whose elements have as attributes what the style sheet says about them.

@@ -9,18 +9,26 @@ export class Sieve {
   constructor({ onHover, onChoose }) {
     this.cells = new Map();
     this.key = "";
-    this.rows = h("div", { class: "sieve-rows" });
+    this.list = h("div", { class: "sieve-rows" });
     this.rest = h("p", { class: "legend" });
-    this.element = h("div", { class: "sieve" }, this.rows, this.rest);
+    this.element = h("div", { class: "sieve" }, this.list, this.rest);
     const qOf = (event) => Number(event.target.closest?.(".power")?.dataset.k) || null;
-    this.rows.addEventListener("pointerover", (event) => onHover(qOf(event)));
-    this.rows.addEventListener("pointerleave", () => onHover(null));
-    this.rows.addEventListener("focusin", (event) => onHover(qOf(event)));
-    this.rows.addEventListener("focusout", () => onHover(null));
-    this.rows.addEventListener("click", (event) => qOf(event) && onChoose(qOf(event)));
+    this.list.addEventListener("pointerover", (event) => onHover(qOf(event)));
+    this.list.addEventListener("pointerleave", () => onHover(null));
+    this.list.addEventListener("focusin", (event) => onHover(qOf(event)));
+    this.list.addEventListener("focusout", () => onHover(null));
+    this.list.addEventListener("click", (event) => qOf(event) && onChoose(qOf(event)));
+  }
+
+  // Those of a CSV, its heads first: also the primes of which nothing is known yet.
+  rows() {
+    const powers = this.data.prime_powers.flatMap(({ prime, divides_base, powers: all }) =>
+      all.map(({ value, right, state }) => [prime, value, divides_base, right, state]));
+    return [["prime", "power", "divides_base", "right", "state"], ...powers];
   }
 
   show(data) {
+    this.data = data;
     const shown = data.prime_powers.filter(
       (row) => row.prime <= ALWAYS || row.divides_base || row.powers.some((power) => power.right > WORTH_SHOWING),
     );
@@ -41,7 +49,7 @@ export class Sieve {
 
   build(rows) {
     this.cells.clear();
-    this.rows.replaceChildren(
+    this.list.replaceChildren(
       ...rows.map((row) =>
         h(
           "div",

@@ -3,7 +3,8 @@
 import { oneRun, surprise } from "../api.js";
 import { Asker } from "../asker.js";
 import { announce, answer, bar, h, hero, section, share, whole } from "../dom.js";
-import { attentionMaps, meanCross } from "../figures/attention.js";
+import { downloadButtons } from "../download.js";
+import { attentionMaps, attentionRows, meanCross } from "../figures/attention.js";
 import { integer, link, update } from "../route.js";
 import { shareButtons } from "../share.js";
 import { PriorSlider } from "./prior.js";
@@ -40,6 +41,7 @@ class AskPage {
     this.run = run;
     this.asker = new Asker(run);
     this.turn = 0;
+    this.asked = null;
     this.mapsOpen = false;
     const number = (name) =>
       h("input", { id: name, type: "text", inputmode: "numeric", pattern: "[0-9]*", autocomplete: "off", maxlength: 16, required: true, oninput: () => this.ask() });
@@ -52,7 +54,8 @@ class AskPage {
     this.prior = new PriorSlider(() => this.ask());
     this.inside = h("div", {});
     this.figure = h("div", { "data-figure": "ask" }, this.form(), this.hint(), this.problem, this.result, this.prior.element);
-    place.append(this.opening(), this.figure, shareButtons("ask", `Ask ${run.name}`, 640), this.inside);
+    const downloads = downloadButtons(`Answer of ${run.name}`, { element: this.figure, rows: () => answerRows(this.asked) });
+    place.append(this.opening(), this.figure, shareButtons("ask", `Ask ${run.name}`, 640, downloads), this.inside);
     window.addEventListener("keydown", (event) => this.key(event), { signal });
   }
 
@@ -131,6 +134,7 @@ class AskPage {
 
   // A problem in place of the answer: the last one was to another question.
   refuse(text) {
+    this.asked = null;
     this.say(text);
     this.result.replaceChildren();
     this.inside.replaceChildren();
@@ -163,7 +167,13 @@ class AskPage {
     }
   }
 
+  maps(asked) {
+    const element = h("div", {}, attentionMaps(asked));
+    return [element, h("p", { class: "share" }, downloadButtons(`Attention of ${this.run.name}`, { element, rows: () => attentionRows(asked) }))];
+  }
+
   show(asked) {
+    this.asked = asked;
     const mood = asked.right ? "right" : asked.prediction === asked.rule ? "ruled" : "odd";
     const usual = asked.prediction === asked.own;
     const verdict = {
@@ -182,14 +192,26 @@ class AskPage {
     this.inside.replaceChildren(
       pipeline(asked),
       asked.attention
-        ? h("details", { class: "maps", open: this.mapsOpen, ontoggle: keepOpen }, h("summary", { text: "Attention maps" }), attentionMaps(asked))
+        ? h("details", { class: "maps", open: this.mapsOpen, ontoggle: keepOpen }, h("summary", { text: "Attention maps" }), this.maps(asked))
         : h("p", { class: "hint", text: "A recurrent model has no attention to show." }),
     );
     announce(`${answer(asked.prediction)}, ${verdict}. ${asked.reason}`);
   }
 }
 
-const shown = (token) => (token === "<end>" ? "end" : token);
+// What was asked and answered, as rows of a CSV: the answers that compete, then the tokens of the one that was given.
+function answerRows(asked) {
+  const heads = ["a", "b", "what", "value", "probability", "chosen"];
+  if (!asked) return [heads];
+  const { a, b, prediction } = asked;
+  return [
+    heads,
+    ...(asked.candidates ?? []).map(({ answer: value, p }) => [a, b, "answer", answer(value), p, value === prediction]),
+    ...asked.steps.flatMap(({ chosen, likely }, index) => likely.map(({ word, p }) => [a, b, `token ${index + 1}`, word, p, word === chosen])),
+  ];
+}
+
+const shown = (token) => ({ "<begin>": "start", "<end>": "end" })[token] ?? token;
 
 // The operands as tokens, and each decoder step; pointing at a step shows which tokens it reads.
 function pipeline(asked) {

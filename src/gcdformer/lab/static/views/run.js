@@ -2,6 +2,7 @@
 
 import { Epochs, oneRun, repeat } from "../api.js";
 import { capital, command, h, hero, list, section } from "../dom.js";
+import { csvButton } from "../download.js";
 import { Curves } from "../figures/curves.js";
 import { Grid, gridLegend } from "../figures/grid.js";
 import { Heat } from "../figures/heat.js";
@@ -115,7 +116,8 @@ export class RunPage {
           parts.formula,
           parts.grokked,
           h("p", { text: "Powers of each prime; a cell fills as more of its pairs are predicted correctly." }),
-          this.sieve.element)),
+          this.sieve.element,
+          csvButton(`What ${run.name} knows`, () => this.sieve.rows()))),
       h("section", { class: "pair" },
         h("div", {},
           h("h2", { text: "True against predicted" }),
