@@ -112,7 +112,7 @@ def show(row: Asked, task: str, explanation: Explanation | None) -> None:
     print(f"  tokens {row.input_tokens}  ->  {row.output_tokens}")
     if explanation is not None and row.rule is not None:
         agree = "as predicted" if row.rule == row.prediction else "not what it predicted"
-        print(f"  the rules say {row.rule}, {agree}: the answer for the {explanation.form.decides} known divisor of both")
+        print(f"  the rules say {row.rule}, {agree}: the answer for the largest known divisor of both")
 
 
 def print_csv(rows: list[Asked], arity: int) -> None:

@@ -14,13 +14,13 @@ from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.display.cells import explanation_cells
 from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
+    CLASS_COLUMNS,
     band_mark,
     band_share,
+    class_rows,
     describe_config,
     enumeration_text,
-    known_limit,
-    known_sets,
-    members,
+    known_elements,
     numbers,
     rule_mark,
     rule_words,
@@ -28,7 +28,7 @@ from gcdformer.display.words import (
     undecided_text,
     unreadable_text,
 )
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
+from gcdformer.evaluation.table import PredictionTable, readable
 from gcdformer.explanation.bands import Band, limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
@@ -140,20 +140,10 @@ def rule_item(says: str, rule: Rule) -> str:
 
 
 def known(explanation: Explanation) -> str:
-    """D or E: as a product of sets of prime powers if it is one, else every element."""
-    labels = explanation.labels
-    sets = known_sets(explanation)
-    if not labels:
-        shown = "empty"
-    elif sets is None:
-        shown = f"{{{members(explanation, labels)}}}"
-    else:
-        kinds = {p: "set grokked" if explanation.base % p else "set" for p, _ in sets}
-        shown = " × ".join(f'<span class="{kinds[p]}">{{{members(explanation, powers)}}}</span>'
-                           for p, powers in sets) or "{1}"
-        shown += known_limit(explanation)
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if explanation.grokked and sets else ""
-    return f"<b>{explanation.form.set_name}</b> = {shown}{note}"
+    """D (or E), with the powers of grokked primes outlined."""
+    text = known_elements(explanation, lambda text, grokked: f'<span class="set{" grokked" * grokked}">{text}</span>')
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if 'class="set grokked"' in text else ""
+    return f"<b>{explanation.form.set_name}</b> = {text}{note}"
 
 
 def grid(explanation: Explanation) -> str:
@@ -172,11 +162,9 @@ def grid(explanation: Explanation) -> str:
 
 
 def classes_table(explanation: Explanation) -> str:
-    rows = "".join(
-        f"<tr><td>{c.label}</td><td>{readable(c.prediction)}</td><td>{c.shares[c.prediction]:.2f}</td><td>{c.values}</td>"
-        f"<td>{c.entropy:.2f}</td><td>{numbers(c.members)}</td></tr>" for c in explanation.classes)
-    return ("<h3>Classes</h3><div class=\"scroll\"><table><tr><th>class</th><th>predicted</th><th>share</th><th>values</th>"
-            f"<th>bits</th><th>members</th></tr>{rows}</table></div>")
+    head = "".join(f"<th>{title}</th>" for title in CLASS_COLUMNS)
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in class_rows(explanation))
+    return f'<h3>Classes</h3><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
 
 
 def counterexamples(explanation: Explanation) -> str:
@@ -214,10 +202,6 @@ def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], expl
     return framed(header(name, describe_config(config), explanation, facts) + curves(lines) + sieve)
 
 
-def shown(prediction: int) -> str:
-    return "unreadable" if prediction == UNREADABLE else f"{prediction:,}"
-
-
 def table_html(table: PredictionTable) -> str:
     """A row for each GCD k: the pairs, f(k) with its share, and what else was predicted."""
     tested = table.tested()
@@ -234,11 +218,11 @@ def table_row(k: int, counts: dict[int, int]) -> str:
     total = sum(counts.values())
     (value, count), *others = counts.items()
     share = count / total
-    rest = ", ".join(f"{shown(v)} ({c:,})" for v, c in others[:MOST_OTHERS])
+    rest = ", ".join(f"{shown_value(readable(v))} ({c:,})" for v, c in others[:MOST_OTHERS])
     if len(others) > MOST_OTHERS:
         rest += f" and {len(others) - MOST_OTHERS} more"
     kind = "right" if value == k else "wrong"
-    return (f'<tr class="{kind}"><th>{k}</th><td>{total:,}</td><td class="f">{escape(shown(value))}</td>'
+    return (f'<tr class="{kind}"><th>{k}</th><td>{total:,}</td><td class="f">{shown_value(readable(value))}</td>'
             f'<td><span class="bar" style="--share: {100 * share:.0f}%">{100 * share:.1f} %</span></td><td>{rest}</td></tr>')
 
 

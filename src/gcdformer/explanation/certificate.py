@@ -165,10 +165,10 @@ class Explanation:
         from gcdformer.display.html import notebook_html
         return notebook_html(self)
 
-    def classes_to_json(self) -> dict[str, Any]:
-        """E and the classes; None where the form has none."""
-        shown = self.form.has_classes
-        return {"E": self.labels if shown else None, "classes": [c.to_json() for c in self.classes] if shown else None}
+    @property
+    def other_labels(self) -> list[int] | None:
+        """E; None where the labels are D."""
+        return self.labels if self.form.set_name == "E" else None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -188,7 +188,8 @@ class Explanation:
             "grokked": self.grokked,
             "rules": {name: rule.to_json() for name, rule in self.rules.items()},
             "being_learned": self.being_learned,
-            **self.classes_to_json(),
+            "E": self.other_labels,
+            "classes": [c.to_json() for c in self.classes] if self.form.has_classes else None,
             "fidelity": {name: share.to_json() for name, share in self.fidelity.items()},
             "accuracy": {"measured": self.measured_accuracy, "predicted": self.predicted_accuracy},
             "counterexamples": [example.to_json() for example in self.counterexamples],

@@ -1,4 +1,4 @@
-"""The three rules in the paper's forms, checked k by k.
+"""The rules of the paper's forms, checked k by k: three for R and G, four for U.
 
 R and G (they differ only in whether a learned prime does not divide the base): predictions are deterministic; D is all
 products of the learned prime powers; f(k) is the largest element of D that divides k. U (uniform outcomes): the k fall

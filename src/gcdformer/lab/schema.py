@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.cells import Kind
 from gcdformer.display.words import Mark
+from gcdformer.explanation.forms import FORMS
 
 Numbers = list[float | None]
 """One value per evaluation; null where the task has no such measure."""
@@ -148,8 +149,7 @@ class RunView(Named, Description):
     repeat: Annotated[str, doc("the command that trains it again")]
     config: Annotated[str, doc("config.toml")]
     D: NotRequired[Annotated[list[list[int]], doc("by evaluation")]]
-    nearly: NotRequired[Annotated[list[list[int]], doc(
-        "by evaluation, the k with f(k) = k that are not correct; an epoch's explanation says which are being learned")]]
+    nearly: NotRequired[Annotated[list[list[int]], doc("by evaluation, the k that are being learned")]]
     timeline: NotRequired[TimelineOfD]
 
 
@@ -219,7 +219,7 @@ class FidelityView(TypedDict):
 
 class Accuracy(TypedDict):
     measured: float
-    predicted: Annotated[float, doc("if D were all the model knows; exact")]
+    predicted: Annotated[float, doc("if the rules were followed exactly")]
 
 
 class CounterexampleView(TypedDict):
@@ -236,7 +236,7 @@ class EpochDetails(TypedDict):
 
     epoch: int
     prior: Annotated[str, doc("under which the answers were decided")]
-    form: Annotated[str, doc("the letter of the form of rules: R, G, U or none")]
+    form: Annotated[str, doc(f"the letter of the form of rules: {', '.join(map(str, FORMS))}")]
     form_says: str
     why: str
     certified: bool
@@ -244,7 +244,7 @@ class EpochDetails(TypedDict):
     D: list[int]
     being_learned: list[int]
     grokked: list[int]
-    E: list[int] | None
+    E: Annotated[list[int] | None, doc("the labels that the rules are about, if they are not D")]
     classes: list[ClassOfK] | None
     sets: Annotated[list[LearnedPrime] | None, doc("D as a product of these sets, if it is one")]
     prime_powers: list[PrimeRow]

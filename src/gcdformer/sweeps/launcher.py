@@ -109,7 +109,7 @@ def record_outcome(trial: Planned, ending: Ending) -> None:
 
 
 def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial is not over, 3 trial diverged, 0 all are over."""
+    """75 stopped by a signal, 1 a trial is not over, 3 a trial diverged, 0 all are over."""
     if interrupted:
         return EXIT_INTERRUPTED
     if not all(trial.over for trial in planned):
@@ -189,7 +189,7 @@ class LocalLauncher(Launcher):
 
 
 def last_line(trial: Planned) -> str:
-    """The last line of a trial's log, for an error in trial line."""
+    """The last line of a trial's log, for an error in one line."""
     path = trial.path.parent / HIDDEN / f"{trial.name}.log"
     lines = path.read_text(errors="replace").split("\n") if path.exists() else []
     text = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
