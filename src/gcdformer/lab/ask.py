@@ -6,6 +6,7 @@ A few models and explanations are cached. Torch is imported by `warm_up`, or at 
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import suppress
 from math import gcd
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,7 @@ from gcdformer.lab.catalogue import Catalogue, Entry, reading
 from gcdformer.lab.priors import chosen_prior, offered_prior
 from gcdformer.lab.schema import doc
 from gcdformer.lab.views import epochs_with_weights, explain_epoch, require_gcd
-from gcdformer.numbers.encoding import BEGIN, END, Vocabulary
+from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, Vocabulary
 from gcdformer.numbers.theory import totient_sums
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.run import Run
@@ -100,6 +101,8 @@ class Asker:
         self.catalogue = catalogue
         self._models: Cache[Predictor] = Cache(CACHED_MODELS)
         self._explanations: Cache[Explanation] = Cache(CACHED_EXPLANATIONS)
+        self._asking = threading.Lock()
+        """Attention is read by hooks, which would also see another question to the same model."""
 
     def warm_up(self, run: str) -> None:
         """Load what the first question to this run needs, by asking one. One thread: the cores belong to training."""
@@ -125,11 +128,13 @@ class Asker:
         inputs = problem.encode_questions(np.array([[a, b]], dtype=np.int64))[0][0].tolist()
         decider = Decider(predictor.model, problem, inputs)
         under = predictor.prior if prior is None else chosen_prior(config, problem, step, prior, share)
-        own = decider.decide(predictor.prior)
-        tokens = own if prior is None else decider.decide(under)
-        decoded = trace(predictor.model, inputs, problem.longest_target, tokens)
+        with self._asking:
+            own = decider.decide(predictor.prior)
+            tokens = own if prior is None else decider.decide(under)
+            decoded = trace(predictor.model, inputs, problem.longest_target, tokens)
+            patterns = attention(predictor.model, inputs, [BEGIN, *tokens[:-1]])
+            candidates = decider.candidates(under or offered_prior(config, problem, step), under is not None)
         prediction, usual = decider.value(tokens), decider.value(own)
-        patterns = attention(predictor.model, inputs, [BEGIN, *tokens[:-1]])
         explanation = self.explanation(entry, chosen)
         k = gcd(a, b)
         return {
@@ -145,7 +150,7 @@ class Asker:
                 "encoder": pattern_view(patterns.encoder), "decoder": pattern_view(patterns.decoder),
                 "cross": pattern_view(patterns.cross)},
             "own": usual,
-            "candidates": decider.candidates(under or offered_prior(config, problem, step), under is not None),
+            "candidates": candidates,
         }
 
     def surprise(self, entry: Entry, epoch: int | None) -> Surprise:
@@ -188,7 +193,7 @@ def other_prior(k: int, prediction: int | None, usual: int | None) -> str:
 
 def places(tokens: list[int], base: int) -> str | None:
     """The answer's digits as a sum of powers of the base: `1 x 30 + 10`. None if there is only one digit or no integer."""
-    digits = [token - 5 for token in tokens[1:-1]] if len(tokens) > 3 and tokens[-1] == END else []
+    digits = [token - DIGIT_0 for token in tokens[1:-1]] if len(tokens) > 3 and tokens[-1] == END else []
     if len(digits) < 2 or min(digits) < 0:
         return None
     powers = range(len(digits) - 1, -1, -1)
