@@ -208,7 +208,8 @@ def to_svg(figure: Figure, title: str) -> str:
     text = with_names(text[text.index("<svg"):])
     text = re.sub(r'(width|height)="[\d.]+pt" ', "", text, count=2)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)  # it would style the page
+    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" stroke-linejoin="round" ', 1)
 
 
 def save(figure: Figure, path: Path) -> None:
