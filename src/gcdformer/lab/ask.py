@@ -22,7 +22,7 @@ from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, Entry, reading
 from gcdformer.lab.priors import chosen_prior, offered_prior
 from gcdformer.lab.schema import doc
-from gcdformer.lab.views import epochs_with_weights, explain_epoch, require_gcd
+from gcdformer.lab.views import askable_epochs, explain_epoch, require_gcd
 from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, Vocabulary
 from gcdformer.numbers.theory import totient_sums
 from gcdformer.runs.folder import RunFolder
@@ -166,7 +166,7 @@ class Asker:
     def epoch_with_weights(self, entry: Entry, epoch: int | None) -> int:
         with reading(entry.path):
             config = self.catalogue.config(entry)
-            known = epochs_with_weights(entry, config.training.steps_per_epoch, len(RunFolder(entry.path).metrics()))
+            known = askable_epochs(entry, config.training.steps_per_epoch, len(RunFolder(entry.path).metrics()))
         if not known:
             raise UserError("ask: this run has no evaluated epoch with weights yet")
         if epoch is not None and epoch not in known:

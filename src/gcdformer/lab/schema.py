@@ -1,6 +1,7 @@
 """What the API sends, as types: they are the schemas of /api/openapi.json, and a notebook can rely on them.
 
-Only shapes; nothing here reads a run. Accuracy is percent; shares are 0..1; a prediction that is no integer is null.
+Only shapes; nothing here reads a run. The JSON of a class, a fidelity, a step and a pair is defined beside them, in
+`explanation/`. Accuracy is percent; shares are 0..1; a prediction that is no integer is null.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.cells import Kind
 from gcdformer.display.words import Mark
+from gcdformer.explanation.classes import ClassOfK
 from gcdformer.explanation.forms import FORMS
+from gcdformer.explanation.mistakes import CounterexampleView
+from gcdformer.explanation.statistics import FidelityView
+from gcdformer.explanation.timeline import TimelineStep
 
 Numbers = list[float | None]
 """One value per evaluation; null where the task has no such measure."""
@@ -106,16 +111,6 @@ class Columns(TypedDict):
     throughput: Numbers
 
 
-class TimelineStep(TypedDict):
-    """An epoch at which D changed."""
-
-    epoch: int
-    entered: list[int]
-    left: list[int]
-    causes: Annotated[dict[str, list[int]], doc("prime power -> the k that it brought")]
-    text: str
-
-
 class TimelineOfD(TypedDict):
     steps: list[TimelineStep]
     prime_powers: Annotated[dict[str, int], doc("prime power -> the epoch at which it first was correct")]
@@ -171,15 +166,6 @@ class OneK(TypedDict):
     values: Annotated[list[tuple[int | None, float]], doc("[prediction, share], most frequent first")]
 
 
-class ClassOfK(TypedDict):
-    label: int
-    members: list[int]
-    prediction: int | None
-    share: float
-    values: int
-    entropy: float
-
-
 class LearnedPrime(TypedDict):
     prime: int
     powers: list[int]
@@ -210,25 +196,9 @@ class RuleView(TypedDict):
     exceptions: list[ExceptionToRule]
 
 
-class FidelityView(TypedDict):
-    value: float
-    low: float
-    high: float
-    n: int
-
-
 class Accuracy(TypedDict):
     measured: float
     predicted: Annotated[float, doc("if the rules were followed exactly")]
-
-
-class CounterexampleView(TypedDict):
-    a: int
-    b: int
-    gcd: int
-    prediction: int | None
-    rule: int | None
-    set: str
 
 
 class EpochDetails(TypedDict):
