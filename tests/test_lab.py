@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
-from gcdformer.lab import ask, bands, decided, models, paper, places, schema, server
+from gcdformer.lab import ask, bands, decided, paper, places, schema, server, weights
 from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.summaries import Summaries, sample_lines
@@ -239,8 +239,8 @@ ANSWERS = {
     "/api/runs/example/ask?a=160&b=120": ask.Asked,
     "/api/runs/sweep~gru/ask?a=16&b=12": ask.Asked,
     "/api/runs/example/ask?a=160&b=120&prior=natural&share=0.5": ask.Asked,
-    "/api/runs/example/model": models.ModelView,
-    "/api/runs/sweep~gru/model?epoch=1": models.ModelView,
+    "/api/runs/example/model": weights.ModelView,
+    "/api/runs/sweep~gru/model?epoch=1": weights.ModelView,
     "/api/runs/example/surprise": ask.Surprise,
     "/api/runs/example/decided?epoch=20&prior=training": decided.DecidedView,
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,

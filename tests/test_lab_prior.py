@@ -13,7 +13,7 @@ import pytest
 
 from conftest import tiny_config
 from gcdformer import Run, explain, train
-from gcdformer.lab import decided, models
+from gcdformer.lab import decided, weights
 from gcdformer.lab.catalogue import EXAMPLE, Catalogue, Entry
 from gcdformer.lab.export import export_single_file
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
@@ -81,7 +81,7 @@ def test_the_slider_moves_the_answer(tab: Tab, lab: Lab, tmp_path: Path) -> None
 
 
 def test_the_server_moves_it_too(tab: Tab, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "LARGEST_IN_PAGE", 0)
+    monkeypatch.setattr(weights, "LARGEST_IN_PAGE", 0)
     pair = moved_pair(EXAMPLE)
     check_slider(tab.open(lab.url + f"#/ask/uneven?a={pair[0]}&b={pair[1]}"), pair)
     assert any("/ask?" in url for url in tab.fetched) and not any("/weights?" in url for url in tab.fetched)

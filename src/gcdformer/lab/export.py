@@ -13,18 +13,16 @@ from pathlib import Path
 
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
-from gcdformer.lab.bundle import bundle
+from gcdformer.lab.bundle import PRELOAD, STYLE, THEME, bundle, single_file, style_of
 from gcdformer.lab.catalogue import Catalogue, Entry
 from gcdformer.lab.decided import decided_files
-from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.places import more_files
 from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
-from gcdformer.lab.single_file import PRELOAD, STYLE, THEME, single_file, style_of
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
-from gcdformer.lab.weights import full_file, half_file
+from gcdformer.lab.weights import full_file, half_file, model_view, model_weights
 from gcdformer.runs.folder import checkpoint_path
 from gcdformer.version import __version__
 

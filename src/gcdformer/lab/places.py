@@ -48,18 +48,8 @@ class Flipped(TypedDict):
     answer: Annotated[int | None, doc("what came out")]
 
 
-class SentMechanism(TypedDict):
-    """The same as it is sent."""
-
-    run: str
-    command: str
-    missing: str | None
-    sentences: list[str]
-    found: dict[str, Any] | None
-
-
-def mechanism_view(entry: Entry) -> SentMechanism:
-    """The saved mechanism with its sentences; or why there is none."""
+def mechanism_view(entry: Entry) -> dict[str, Any]:
+    """A `MechanismView` as it is sent: the saved mechanism with its sentences; or why there is none."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
         return {"run": entry.id, "command": mechanism_command(entry), "missing": missing,

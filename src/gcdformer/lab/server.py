@@ -33,7 +33,6 @@ from gcdformer.lab.bands import Bands, BandsView
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.decided import DecidedView, Decisions
-from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE, LedgerRun, Paper, PaperClaim, PaperTable
 from gcdformer.lab.places import Flipped, MechanismView, flip_view, mechanism_view
@@ -41,7 +40,7 @@ from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs,
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
-from gcdformer.lab.weights import full_file
+from gcdformer.lab.weights import ModelView, full_file, model_view, model_weights
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
 

@@ -18,10 +18,8 @@ from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
 from gcdformer.models import described_model
 from gcdformer.runs.files import read_checked, read_folder, read_sums, recover_folders, remove_folder, replace_folder
-from gcdformer.runs.folder import FILES, checkpoint_path, checkpoint_steps
+from gcdformer.runs.folder import AVERAGE, FILES, checkpoint_path, checkpoint_steps
 
-AVERAGE = "average"
-"""The kind of the averaged weights among the optimiser's tensors, `kind/parameter`."""
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -157,6 +157,8 @@ def best_line(lines: list[Line]) -> Line | None:
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 """What a checkpoint holds, beside SHA256SUMS."""
+AVERAGE = "average"
+"""The kind of the averaged weights among the optimiser's tensors, `kind/parameter`; if there are any, they answer."""
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:

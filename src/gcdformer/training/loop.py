@@ -24,9 +24,9 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.evaluation.prior import decision_prior
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
-from gcdformer.runs.checkpoint import AVERAGE, Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.explain import earlier_shares, explain_evaluation
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.folder import AVERAGE, RunFolder, best_line
 from gcdformer.runs.metrics import Line, Scored
 from gcdformer.training.device import Ranks, chosen_threads
 from gcdformer.training.learner import Diverged, Learner
