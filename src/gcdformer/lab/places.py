@@ -19,7 +19,8 @@ from gcdformer.lab.catalogue import Entry, reading
 from gcdformer.lab.schema import doc
 from gcdformer.mechanism.result import Mechanism
 from gcdformer.runs.explain import has_weights
-from gcdformer.runs.mechanism import flip_in_run, saved_mechanism, weights_digest
+from gcdformer.runs.folder import weights_digest
+from gcdformer.runs.mechanism import flip_in_run, saved_mechanism
 from gcdformer.runs.run import Run
 
 
@@ -102,6 +103,6 @@ def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:
     if found.epoch is None or not has_weights(run, found.epoch):
         return None, f"The one that was made is of epoch {found.epoch}, whose weights are not kept."
     step = found.epoch * run.config.training.steps_per_epoch
-    if weights_digest(run, step) != found.weights_sha256:
+    if weights_digest(run.path, step) != found.weights_sha256:
         return None, f"The one that was made is of other weights than those of epoch {found.epoch}."
     return found, None

@@ -1,16 +1,22 @@
-"""Files that are either the old one or the new one, whatever happens in between. Knows bytes and paths only."""
+"""Files that are either the old one or the new one, whatever happens in between. Knows bytes, paths and JSON, no run."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from gcdformer.errors import DamagedFile, UserError
+
+T = TypeVar("T")
 
 
 def sha256(data: bytes) -> str:
@@ -145,3 +151,18 @@ def read_checked(path: Path, digest: str) -> bytes:
 def require_folder(path: Path) -> None:
     if not path.is_dir():
         raise UserError(f"{path}: there is no such run folder")
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """What was measured of a run, beside it; read by `read_json`."""
+    replace_file(path, (json.dumps(value, allow_nan=False) + "\n").encode(), shared=True)
+
+
+def read_json(path: Path, adapter: TypeAdapter[T], command: str) -> T | None:
+    """None if there is none; `DamagedFile` names the command that writes it anew."""
+    try:
+        return adapter.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise DamagedFile(f"{path}: not readable; `{command}` writes it anew ({str(error).splitlines()[0]})") from None

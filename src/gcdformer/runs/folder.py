@@ -19,7 +19,7 @@ import numpy as np
 from gcdformer.config import Config, parse_toml
 from gcdformer.errors import DamagedFile, InUse, UserError
 from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
-from gcdformer.runs.files import replace_file, require_folder, sha256, writing
+from gcdformer.runs.files import read_sums, replace_file, require_folder, sha256, writing
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
 from gcdformer.tasks.registry import require_trusted, task_digest
 from gcdformer.version import __version__
@@ -174,3 +174,8 @@ def checkpoint_steps(folder: Path) -> list[int]:
 def epochs_with_weights(folder: Path, steps_per_epoch: int) -> list[int]:
     """The epochs whose weights at the end are kept, in order."""
     return [step // steps_per_epoch for step in checkpoint_steps(folder) if step and step % steps_per_epoch == 0]
+
+
+def weights_digest(folder: Path, step: int) -> str:
+    """The SHA-256 of a checkpoint's weights, as the checkpoint names it."""
+    return read_sums(checkpoint_path(folder, step), FILES)["model.safetensors"]
