@@ -16,6 +16,7 @@ from gcdformer.evaluation.table import readable as rule_answer
 from gcdformer.explanation import Explanation
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.options import (
+    add_beam,
     add_checkpoint,
     add_json,
     add_prior,
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
                         "or - to read CSV rows from standard input")
     add_checkpoint(parser)
+    add_beam(parser)
     add_prior(parser)
     add_quiet(parser)
     add_json(parser)

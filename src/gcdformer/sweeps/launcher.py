@@ -14,14 +14,13 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from types import TracebackType
 from typing import Self, final
 
 from gcdformer.errors import UserError
 from gcdformer.sweeps.board import Board
 from gcdformer.sweeps.plan import HIDDEN, Planned, note_start, refresh, write_record
 from gcdformer.sweeps.sweep import Needs
-from gcdformer.sweeps.trial import BAD_INPUT, DIVERGED, DONE, IN_USE, PATIENCE, Ending, Orders
+from gcdformer.sweeps.trial import BAD_INPUT, DIVERGED, DONE, IN_USE, Ending, Orders
 from gcdformer.training.device import available_cores
 from gcdformer.training.signals import EXIT_INTERRUPTED, StopRequest
 
@@ -35,8 +34,7 @@ class Launcher(ABC):
         return self
 
     @abstractmethod
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
     def at_once(self, needs: Needs) -> int:
         """How many trials run side by side."""
@@ -126,14 +124,13 @@ def went_wrong(trial: Planned, interrupted: bool) -> bool:
 class LocalLauncher(Launcher):
     """Processes. The driver holds the standard input of each; should it die, they save and stop."""
 
-    def __init__(self, needs: Needs, jobs: int | None = None, patience: float = PATIENCE) -> None:
-        self.needs, self.patience = needs, patience
+    def __init__(self, needs: Needs, jobs: int | None = None) -> None:
+        self.needs = needs
         self.gpus = gpus_for(needs)
         self.slots = jobs or slots_here(needs)
         self.processes: dict[int, tuple[Planned, subprocess.Popen[bytes]]] = {}
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for _, process in self.processes.values():
             process.kill()
         for _, process in self.processes.values():
@@ -147,7 +144,7 @@ class LocalLauncher(Launcher):
             process = subprocess.Popen(
                 [sys.executable, "-m", "gcdformer.sweeps.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=log, env=self.environment(slot), start_new_session=True)
-        orders: Orders = {"config": trial.config.model_dump(), "out": str(trial.path), "patience": self.patience}
+        orders: Orders = {"config": trial.config.model_dump(), "out": str(trial.path)}
         assert process.stdin is not None
         process.stdin.write(json.dumps(orders).encode() + b"\n")
         process.stdin.flush()

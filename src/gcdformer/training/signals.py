@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 EXIT_INTERRUPTED = 75
@@ -94,8 +94,7 @@ class StopRequest:
             pass  # not the main thread (a notebook's worker): signals stay as they are
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for name, handler in self._before.items():
             signal.signal(name, handler)
 
