@@ -144,14 +144,13 @@ def read_config_file(path: Path) -> Settings:
     A run's own config.toml is complete, so whatever it does not contain is unset, even if the preset sets it. Names are
     checked here, values with the whole configuration.
     """
-    from gcdformer.runs.files import sha256
-    from gcdformer.runs.folder import HEADER
+    from gcdformer.runs.folder import HEADER, checksum_line
     try:
         text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"config: {path} cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
     first, _, body = text.partition("\n")
-    if first.startswith(HEADER) and first != HEADER + sha256(body.encode()):
+    if first.startswith(HEADER) and first != checksum_line(body):
         raise UserError(f"{path}: does not match the checksum in its first line; if you changed it, remove that line")
     tree = parse_toml(text, str(path))
     made_by = tree.pop("gcdformer", None)

@@ -216,3 +216,12 @@ def save(figure: Figure, path: Path) -> None:
     """The figure as a file, SVG or PNG by its ending, with dark ink on white."""
     with mpl.rc_context(STYLE):
         figure.savefig(path, dpi=160, facecolor=PAPER, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def save_all(folder: Path, drawn: Mapping[str, Figure]) -> list[Path]:
+    """Each figure by its name as an SVG and a PNG file; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.{ending}": figure for name, figure in drawn.items() for ending in ("svg", "png")}
+    for path, figure in paths.items():
+        save(figure, path)
+    return list(paths)

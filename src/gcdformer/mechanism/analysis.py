@@ -120,8 +120,9 @@ class Analysis:
         counts = [int((self.layout.tokens(removing.pairs)[:, slot] >= 0).sum()) for slot in range(width)]
         best = best_place(removes, adds, counts, self.layout.names)
         self.tick()
-        return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits, best,
-                    self.grown(best, removing), first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
+        return Side(pairs=len(removing), drawn=drawn.drawn, following=drawn.following, interchange=removes, adding=adds,
+                    counts=counts, digits=digits, best=best, whole=self.grown(best, removing),
+                    answers=first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
 
     def grown(self, best: Best, removing: Swaps) -> Whole:
         """The best position, and further ones as long as they help and both directions fall short: at each step the one that
