@@ -14,7 +14,7 @@ import pytest
 from conftest import tiny_config
 from gcdformer import Run, explain, train
 from gcdformer.lab import decided, weights
-from gcdformer.lab.catalogue import EXAMPLE, Catalogue, Entry
+from gcdformer.lab.catalogue import EXAMPLE, Catalogue, ListedRun
 from gcdformer.lab.export import export_single_file
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
@@ -183,7 +183,7 @@ def test_an_epoch_that_cannot_be_decided_is_refused(lab: Lab) -> None:
 def test_work_that_nobody_waits_for_stops(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(lab.get("/api/about")["folder"])
     catalogue = Catalogue(folder)
-    decisions, entry = decided.Decisions(catalogue), Entry("power", "power", folder / "power")
+    decisions, entry = decided.Decisions(catalogue), ListedRun("power", "power", folder / "power")
     monkeypatch.setattr(decided, "ABANDONED_AFTER", -1.0)
     assert decisions.get(entry, 1, "training") == {"epoch": 1, "prior": "training", "done": 0.0, "details": None}
     monkeypatch.undo()

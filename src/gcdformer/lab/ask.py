@@ -19,7 +19,7 @@ from gcdformer.errors import UserError
 from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.lab.cache import Cache, stamp
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import chosen_prior, offered_prior
 from gcdformer.lab.schema import doc
 from gcdformer.lab.views import askable_epochs, explain_epoch, require_gcd
@@ -113,7 +113,8 @@ class Asker:
         with suppress(UserError):  # a run that cannot be asked says so to whoever asks it
             self.ask(self.catalogue.find(run), 1, 1, None)
 
-    def ask(self, entry: Entry, a: int, b: int, epoch: int | None, prior: str | None = None, share: float = 1.0) -> Asked:
+    def ask(self, entry: ListedRun, a: int, b: int, epoch: int | None, prior: str | None = None,
+            share: float = 1.0) -> Asked:
         """Everything the page shows of one question; the newest epoch with weights if none is named. Decided under a prior,
         a share of the way from the training's; under the run's own if none is named."""
         require_gcd(self.catalogue, entry, NOT_A_GCD)
@@ -153,7 +154,7 @@ class Asker:
             "candidates": candidates,
         }
 
-    def surprise(self, entry: Entry, epoch: int | None) -> Surprise:
+    def surprise(self, entry: ListedRun, epoch: int | None) -> Surprise:
         """A pair on which the model disagrees with its rules, from the test sets of that epoch; nulls if none is known."""
         require_gcd(self.catalogue, entry, NOT_A_GCD)
         chosen = self.epoch_with_weights(entry, epoch)
@@ -163,7 +164,7 @@ class Asker:
         example = random.choice(known)
         return {"epoch": chosen, "a": example.a, "b": example.b, "known": len(known)}
 
-    def epoch_with_weights(self, entry: Entry, epoch: int | None) -> int:
+    def epoch_with_weights(self, entry: ListedRun, epoch: int | None) -> int:
         with reading(entry.path):
             config = self.catalogue.config(entry)
             known = askable_epochs(entry, config.training.steps_per_epoch, len(RunFolder(entry.path).metrics()))
@@ -173,14 +174,14 @@ class Asker:
             raise UserError(f"epoch: its weights are not kept; those of {', '.join(map(str, known))} are")
         return known[-1] if epoch is None else epoch
 
-    def predictor(self, entry: Entry, epoch: int) -> Predictor:
+    def predictor(self, entry: ListedRun, epoch: int) -> Predictor:
         def make() -> Predictor:
             with reading(entry.path):
                 return Run(entry.path).predictor(epoch)
 
         return self._models.get((entry.path, epoch, stamp(entry.path / "config.toml")), make)
 
-    def explanation(self, entry: Entry, epoch: int) -> Explanation:
+    def explanation(self, entry: ListedRun, epoch: int) -> Explanation:
         mark = stamp(RunFolder(entry.path).predictions_path(epoch))
         return self._explanations.get((entry.path, epoch, mark), lambda: explain_epoch(self.catalogue, entry, epoch)[1])
 

@@ -15,7 +15,7 @@ from gcdformer.errors import UserError
 from gcdformer.explanation.bands import BandJson, limits_text
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.cache import Cache, stamp
-from gcdformer.lab.catalogue import Entry, reading
+from gcdformer.lab.catalogue import ListedRun, reading
 from gcdformer.lab.schema import doc
 from gcdformer.runs.explain import add_run_bands, explain_run, has_weights
 from gcdformer.runs.folder import RunFolder
@@ -43,7 +43,7 @@ class BandsView(TypedDict):
     bands: list[BandView]
 
 
-def bands_view(entry: Entry, epoch: int) -> BandsView:
+def bands_view(entry: ListedRun, epoch: int) -> BandsView:
     """The bands of an evaluated epoch, as `gcdformer explain` judges them; refused if its weights are not kept."""
     with reading(entry.path):
         run = Run(entry.path)
@@ -65,7 +65,7 @@ class Bands:
         self._lock = threading.Lock()
         self._made: Cache[BandsView] = Cache(CACHED_BANDS)
 
-    def get(self, entry: Entry, epoch: int) -> BandsView:
+    def get(self, entry: ListedRun, epoch: int) -> BandsView:
         key = (entry.path, epoch, stamp(entry.path / "config.toml"), stamp(entry.path / "checkpoints"),
                stamp(RunFolder(entry.path).predictions_path(epoch)))
 

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from gcdformer.display.mechanism import sentences
 from gcdformer.errors import UserError
 from gcdformer.lab.bands import bands_view
-from gcdformer.lab.catalogue import Entry, reading
+from gcdformer.lab.catalogue import ListedRun, reading
 from gcdformer.lab.schema import doc
 from gcdformer.mechanism.result import Mechanism
 from gcdformer.runs.explain import has_weights
@@ -49,7 +49,7 @@ class Flipped(TypedDict):
     answer: Annotated[int | None, doc("what came out")]
 
 
-def mechanism_view(entry: Entry) -> dict[str, Any]:
+def mechanism_view(entry: ListedRun) -> dict[str, Any]:
     """A `MechanismView` as it is sent: the saved mechanism with its sentences; or why there is none."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
@@ -58,11 +58,11 @@ def mechanism_view(entry: Entry) -> dict[str, Any]:
                 "found": None if found is None else found.to_json()}
 
 
-def mechanism_command(entry: Entry) -> str:
+def mechanism_command(entry: ListedRun) -> str:
     return shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"])
 
 
-def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
+def flip_view(entry: ListedRun, p: int, a: int, b: int) -> Flipped:
     """Divisibility of a by p flipped inside the network: what the rules predict, and what comes out. Needs torch."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
@@ -76,7 +76,7 @@ def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
                 "before": flipped.before, "expected": flipped.expected, "answer": flipped.answer}
 
 
-def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def more_files(entry: ListedRun, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """What an exported page has of a run beside its views: the bands of these epochs with weights, the mechanism.
 
     What cannot be read says so on the page, without a path of this machine, and does not stop the export.
@@ -94,7 +94,7 @@ def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, 
                                  "sentences": [], "found": None}
 
 
-def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:
+def checked_mechanism(entry: ListedRun) -> tuple[Mechanism | None, str | None]:
     """The saved mechanism if it is that of weights that are kept, else why not."""
     run = Run(entry.path)
     found = saved_mechanism(run)

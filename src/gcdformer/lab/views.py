@@ -12,7 +12,7 @@ from gcdformer.evaluation.table import PredictionTable, readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import offered_priors
 from gcdformer.lab.schema import Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
 from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
@@ -28,7 +28,7 @@ SHOWN_PAIRS = 30
 """Pairs listed on which the model and its rules differ."""
 
 
-def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
+def run_view(catalogue: Catalogue, entry: ListedRun) -> RunView:
     """A run folder, with its best epoch and those that have weights."""
     with reading(entry.path):
         config = catalogue.config(entry)
@@ -65,7 +65,7 @@ def columns_of(lines: Lines) -> Columns:
             "n_correct": [line.get("n_correct") for line in lines], "throughput": [line.get("throughput") for line in lines]}
 
 
-def askable_epochs(entry: Entry, per_epoch: int, evaluated: int) -> list[int]:
+def askable_epochs(entry: ListedRun, per_epoch: int, evaluated: int) -> list[int]:
     """The evaluated epochs whose model can be asked."""
     return [epoch for epoch in epochs_with_weights(entry.path, per_epoch) if epoch <= evaluated]
 
@@ -76,7 +76,7 @@ def timeline_view(history: Timeline) -> TimelineOfD:
             "stagnation": list(history.stagnation)}
 
 
-def require_gcd(catalogue: Catalogue, entry: Entry, refusal: str) -> None:
+def require_gcd(catalogue: Catalogue, entry: ListedRun, refusal: str) -> None:
     """Refuse a run whose task has no GCD; `refusal` names the task where it says {task}."""
     with reading(entry.path):
         config = catalogue.config(entry)
@@ -85,7 +85,7 @@ def require_gcd(catalogue: Catalogue, entry: Entry, refusal: str) -> None:
             raise UserError(refusal.format(task=config.task.task))
 
 
-def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[str, PredictionTable], Explanation]:
+def explain_epoch(catalogue: Catalogue, entry: ListedRun, epoch: int) -> tuple[dict[str, PredictionTable], Explanation]:
     """The tables of an epoch and their explanation."""
     require_gcd(catalogue, entry, "epoch: a run of task '{task}' has no prediction tables")
     with reading(entry.path):
@@ -94,7 +94,7 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
         return tables, explain_evaluation(catalogue.config(entry), tables, earlier_shares(folder, epoch))
 
 
-def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
+def epoch_view(catalogue: Catalogue, entry: ListedRun, epoch: int) -> EpochDetails:
     tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
         return epoch_details(epoch, catalogue.config(entry).evaluation.prior, tables, explanation)

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from gcdformer.data.problem import Problem
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import PriorView, decides_in_page, prior_view
 from gcdformer.lab.schema import doc
 from gcdformer.runs.files import read_checked, read_sums
@@ -36,7 +36,7 @@ class ModelView(TypedDict):
     prior: Annotated[PriorView | None, doc("null if it is not known what training showed")]
 
 
-def model_view(catalogue: Catalogue, entry: Entry, epoch: int) -> ModelView:
+def model_view(catalogue: Catalogue, entry: ListedRun, epoch: int) -> ModelView:
     """The model of an epoch that has weights."""
     weights = model_weights(catalogue, entry, epoch)
     with reading(entry.path):
@@ -47,7 +47,7 @@ def model_view(catalogue: Catalogue, entry: Entry, epoch: int) -> ModelView:
                 "bytes": size, "in_page": size <= LARGEST_IN_PAGE and decides_in_page(config), "prior": prior}
 
 
-def model_weights(catalogue: Catalogue, entry: Entry, epoch: int) -> Weights:
+def model_weights(catalogue: Catalogue, entry: ListedRun, epoch: int) -> Weights:
     with reading(entry.path):
         step = epoch * catalogue.config(entry).training.steps_per_epoch
         return checkpoint_weights(checkpoint_path(entry.path, step))

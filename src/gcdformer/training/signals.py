@@ -22,7 +22,7 @@ class Interrupted(BaseException):
     """A signal came while nothing was being trained."""
 
 
-def farewell(name: str) -> str:
+def interrupted_text(name: str) -> str:
     """What a verb says that ends by a signal while nothing is being trained."""
     return f"gcdformer: interrupted by {name} while nothing was being trained; the same command resumes"
 
@@ -53,7 +53,7 @@ class EndAtOnce:
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         assert self.received is not None
-        os.write(2, f"{farewell(self.received.name)}\n".encode())
+        os.write(2, f"{interrupted_text(self.received.name)}\n".encode())
         os._exit(EXIT_INTERRUPTED)
 
 
