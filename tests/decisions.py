@@ -13,7 +13,7 @@ from conftest import tiny_config
 from gcdformer import Config, Problem, Stream
 from gcdformer.cli import main
 from gcdformer.models import Seq2Seq, build_model, generate, sequence_loss
-from gcdformer.models.answer_tree import AnswerTree, Scores
+from gcdformer.models.answer_tree import AnswerTree, LogScores
 from gcdformer.numbers.encoding import BEGIN, PAD, Integers
 
 CPU = torch.device("cpu")
@@ -52,7 +52,7 @@ def log_prob(model: Seq2Seq, inputs: torch.Tensor, tokens: torch.Tensor) -> torc
     return (each * (tokens != PAD)).sum(1)
 
 
-def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest: int) -> tuple[Scores, Integers]:
+def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest: int) -> tuple[LogScores, Integers]:
     """ln p (n, answers + 1) of all listed answers, and of the greedy sequence if it is not listed; its tokens."""
     every = [log_prob(model, inputs, torch.from_numpy(row).expand(len(inputs), -1)) for row in tree.answers]
     greedy = generate(model, inputs, longest)
@@ -61,12 +61,12 @@ def brute_force(model: Seq2Seq, inputs: torch.Tensor, tree: AnswerTree, longest:
     return torch.stack([*every, other], 1).numpy(), greedy.numpy()
 
 
-def with_offsets(logs: Scores, tree: AnswerTree) -> Scores:
+def with_offsets(logs: LogScores, tree: AnswerTree) -> LogScores:
     """The scores of all that competes."""
     return np.asarray(logs + np.append(tree.offsets, tree.least))
 
 
-def check(got: Integers, logs: Scores, greedy: Integers, tree: AnswerTree) -> None:
+def check(got: Integers, logs: LogScores, greedy: Integers, tree: AnswerTree) -> None:
     """Every answer is the best, but for rounding."""
     scores, number = with_offsets(logs, tree), tree.number_of(got)
     assert (got[number < 0] == greedy[number < 0]).all()

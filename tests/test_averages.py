@@ -14,8 +14,7 @@ from gcdformer.runs.checkpoint import Checkpoint, load_checkpoint
 from gcdformer.runs.exported import export_run
 from gcdformer.runs.folder import checkpoint_steps
 from gcdformer.training.averages import Averages
-from gcdformer.training.learner import Learner
-from gcdformer.training.session import new_model
+from gcdformer.training.learner import Learner, new_model
 
 CPU = torch.device("cpu")
 

@@ -17,9 +17,9 @@ from gcdformer import Config, Problem
 from gcdformer.lab.weights import half_weights
 from gcdformer.models import build_model, generate
 from gcdformer.models.hooks import Logits, patched, run_with_cache
-from gcdformer.models.inspect import attention
 from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, PAD, PLUS, encode_row
 from lab_browser import Tab, needs_browser, open_browser  # noqa: F401 - a fixture
+from recomputed import recomputed_attention
 
 pytestmark = [needs_browser, pytest.mark.processes]
 BASES = (2, 10, 30, 420, 1000)
@@ -104,7 +104,7 @@ def test_hook_points(family: str, checks: Checks, models: dict[str, Case]) -> No
             best = row.softmax(-1).topk(8)
             assert [entry["p"] for entry in step["likely"]] == pytest.approx(best.values.tolist(), abs=1e-4)
             assert step["word"] == case.problem.vocabulary.word(step["token"])
-        patterns = attention(case.model, asked["input"], fed)
+        patterns = recomputed_attention(case.model, asked["input"], fed)
         if patterns is None:
             assert asked["attention"] is None
             continue

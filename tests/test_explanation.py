@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from math import gcd
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from gcdformer import UNREADABLE, PredictionTable
+from gcdformer.display.terminal import show_explanation
 from gcdformer.explanation import Explanation, explain_tables
 from gcdformer.explanation.classes import Class
 from gcdformer.explanation.sieve import components, largest_divisor, learned_prime_powers, prime_power, products
@@ -218,6 +221,33 @@ def test_uniform_outcomes_with_a_class_split_between_two_values() -> None:
     assert first["values"] == 2 and first["entropy"] == pytest.approx(1.0, abs=0.01)
     assert str(Class((1,), {1: 1.0}).entropy) == "0.0", "not -0.0"
     assert found.to_json()["D"] == [4, 55, 60, 66, 70] or set(found.correct) == {4, 55, 60, 66, 70}
+
+
+def shown_in_terminal(explanation: Explanation) -> str:
+    console = Console(file=StringIO(), width=160)
+    show_explanation(console, explanation, "made")
+    return console.file.getvalue()
+
+
+def test_a_class_without_a_readable_answer_is_shown_as_unreadable() -> None:
+    labels = sieve_answers(products({2: 4, 5: 5}, 100))
+    f = np.array([{1: 19, 2: 66, 4: 4, 5: 55, 10: 70, 20: UNREADABLE}[int(e)] for e in labels])
+    k = np.repeat(K, 300)
+    found = explain_one(PredictionTable.of(k, 2 * k, np.repeat(f, 300), k), 10)
+    assert found.form.letter == "U" and found.to_json()["classes"][-1]["prediction"] is None
+    for text in (shown_in_terminal(found), found._repr_html_()):
+        assert "None" not in text and "unreadable" in text[text.index("bits"):]
+
+
+def test_nothing_is_marked_as_grokked_where_no_form_fits() -> None:
+    """The set alone is all products of the powers of 2 and 3, but most k get an answer that no rule gives."""
+    known = products({2: 2, 3: 3}, 100)
+    rng = np.random.default_rng(0)
+    f = np.where(np.isin(K, list(known)), K, rng.integers(101, 200, 100))
+    found = explain_one(table_from(f, rng, 0.0), 10)
+    assert found.form.letter == "none" and found.correct == sorted(known) and not found.grokked
+    assert "{1, 2} × {1, 3}  " in shown_in_terminal(found)
+    assert "set grokked" not in found._repr_html_().rpartition("</style>")[2]
 
 
 def test_a_model_that_hesitates_between_many_values_follows_none() -> None:

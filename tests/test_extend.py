@@ -26,10 +26,12 @@ from gcdformer.config import Family, OperandDistribution
 from gcdformer.config.sections import TRACKERS as TRACKER_NAMES
 from gcdformer.config.sections import Optimizer
 from gcdformer.display import figures
+from gcdformer.display.reasons import reason
 from gcdformer.display.terminal import show_explanation
 from gcdformer.evaluation import PredictionTable
 from gcdformer.explanation import forms
 from gcdformer.explanation.forms import FORMS
+from gcdformer.lab.views import epoch_details
 from gcdformer.models import build_model, count_parameters, flops_per_example, generate
 from gcdformer.models.build import FAMILIES
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
@@ -143,6 +145,12 @@ def test_a_form_of_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     show_explanation(console, found, "constant")
     for text in (console.file.getvalue(), found._repr_html_()):
         assert "one answer whatever the GCD" in text and "the usual answer is the same for every k" in text
+    assert reason(found, 35, 70, 6) == ("The GCD 35 lies in the class of 1, the largest label in E that divides a and b, "
+                                        "and pairs of that class get 6; the true GCD is 35.")
+    assert "against its own rules" in reason(found, 35, 70, 7) and reason(found, 6, 12, 6).endswith("get 6.")
+    assert found.to_json()["E"] == epoch_details(1, "training", {"stratified": constant}, found)["E"] == [1]
+    mostly = explain(PredictionTable.of(k, k, np.where(k % 25, 6, 25)), 10)
+    assert mostly.form.letter == "C" and [breach.k for breach in mostly.rules["constant"].exceptions] == [25, 50, 75, 100]
     assert explain(PredictionTable.of(k, k, np.where(k % 2, 1, 2)), 10).form is forms.R, "other tables keep their form"
 
 

@@ -15,9 +15,9 @@ from conftest import ROOT
 from gcdformer import Run, UserError
 from gcdformer.models import Seq2Seq, generate, sequence_loss
 from gcdformer.models.hooks import Logits, has_hooks, patched, run_with_cache
-from gcdformer.models.inspect import attention
 from gcdformer.models.packed import can_pack
 from gcdformer.models.recurrent import RecurrentState
+from recomputed import recomputed_attention
 from test_models import FAMILIES, model_of, problem_of, tensors
 
 PAGE = (ROOT / "docs" / "HOOKS.md").read_text()
@@ -91,7 +91,7 @@ def test_cached_values_are_what_the_layers_compute(name: str) -> None:
 def test_patterns_are_those_computed_independently(name: str) -> None:
     model, inputs, targets = case(name)
     row, fed = [t for t in inputs[0].tolist() if t], targets[0].tolist()
-    found = attention(model, row, fed)
+    found = recomputed_attention(model, row, fed)
     logits, cache = run_with_cache(model, [row], [fed], ["*.pattern", "logits"])
     assert found is not None and not any("residual" in point for point in cache)
     torch.testing.assert_close(logits[0], found.logits)

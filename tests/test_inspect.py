@@ -17,8 +17,10 @@ from gcdformer.display.reasons import reason
 from gcdformer.explanation import explain_tables
 from gcdformer.explanation.sieve import largest_divisor, products
 from gcdformer.models import build_model, generate
+from gcdformer.models.hooks import has_hooks
 from gcdformer.models.inspect import attention, trace
 from gcdformer.numbers.encoding import BEGIN
+from recomputed import recomputed_attention
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ from gcdformer.numbers.encoding import BEGIN
     ],
 )
 def test_inspection_agrees_with_the_model(leaves: dict[str, Any]) -> None:
-    """Recomputed attention leads to the model's own logits, and the trace to `generate`'s tokens."""
+    """Attention is what it is recomputed to be, which leads to the model's own logits; the trace to `generate`'s tokens."""
     config = tiny_config(**leaves)
     model = build_model(config, Problem.of(config), seed=3).eval()
     inputs = [3, 6, 7, 3, 9, 14]
@@ -40,14 +42,17 @@ def test_inspection_agrees_with_the_model(leaves: dict[str, Any]) -> None:
     found = trace(model, inputs, 5)
     expected = generate(model, torch.tensor([inputs]), 5)[0].tolist()
     assert found.tokens == expected[: len(found.tokens)] and all(abs(float(d.sum()) - 1) < 1e-5 for d in found.distributions)
-    patterns = attention(model, inputs, outputs)
+    patterns, expected_patterns = attention(model, inputs, outputs), recomputed_attention(model, inputs, outputs)
     if config.model.family == "lstm":
         assert patterns is None
         return
-    assert patterns is not None
+    assert patterns is not None and expected_patterns is not None and not has_hooks(model)
+    for side in ("encoder", "decoder", "cross"):
+        torch.testing.assert_close(getattr(patterns, side), getattr(expected_patterns, side))
     with torch.inference_mode():
         logits = model.project(model(torch.tensor([inputs]), torch.tensor([outputs])))[0]
     torch.testing.assert_close(patterns.logits, logits)
+    torch.testing.assert_close(expected_patterns.logits, logits)
     assert len(patterns.cross) == config.model.decoder_layers and patterns.cross[0].shape == (
         config.model.decoder_heads,
         4,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from math import gcd
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter
 
 from conftest import tiny_config
 from gcdformer import Run, load_run, train
-from gcdformer.lab import ask, bands, decided, models, paper, places, schema, server
+from gcdformer.lab import ask, bands, decided, paper, places, schema, server, weights
 from gcdformer.lab.cache import Once
 from gcdformer.lab.catalogue import Catalogue
 from gcdformer.lab.summaries import Summaries, sample_lines
@@ -238,8 +239,8 @@ ANSWERS = {
     "/api/runs/example/ask?a=160&b=120": ask.Asked,
     "/api/runs/sweep~gru/ask?a=16&b=12": ask.Asked,
     "/api/runs/example/ask?a=160&b=120&prior=natural&share=0.5": ask.Asked,
-    "/api/runs/example/model": models.ModelView,
-    "/api/runs/sweep~gru/model?epoch=1": models.ModelView,
+    "/api/runs/example/model": weights.ModelView,
+    "/api/runs/sweep~gru/model?epoch=1": weights.ModelView,
     "/api/runs/example/surprise": ask.Surprise,
     "/api/runs/example/decided?epoch=20&prior=training": decided.DecidedView,
     "/api/runs/tiny/bands?epoch=3": bands.BandsView,
@@ -332,6 +333,17 @@ def test_the_first_view_makes_a_model_and_the_paper_ready_once(
         if isinstance(thread, threading.Timer):
             thread.join(30)
     assert models.empty() and papers == ["made"]
+
+
+def test_questions_to_one_model_at_a_time_do_not_mix() -> None:
+    """Attention is read by hooks on the model that all threads share."""
+    asker = ask.Asker(Catalogue(Path("nowhere")))
+    entry = asker.catalogue.find("example")
+    pairs = [(160, 120), (7, 9), (999_999, 3), (1, 1)]
+    alone = [asker.ask(entry, a, b, None) for a, b in pairs]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda pair: asker.ask(entry, *pair, None), pairs * 15))
+    assert together == alone * 15
 
 
 FIRST_QUESTION = """

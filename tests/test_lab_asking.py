@@ -166,4 +166,4 @@ def test_where_the_page_cannot_the_server_is_asked(tab: Tab, trained: Run, tmp_p
 
 
 def test_the_names_of_a_checkpoints_files() -> None:
-    assert lab_weights.CHECKPOINT_FILES == checkpoint.FILES
+    assert lab_weights.FILES is checkpoint.FILES

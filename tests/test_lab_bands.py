@@ -19,7 +19,7 @@ from gcdformer.cli import main
 from gcdformer.explanation.rules import readable
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.bands import BandsView
-from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue, Entry
+from gcdformer.lab.catalogue import EXAMPLES, GROKKING, Catalogue, ListedRun
 from gcdformer.lab.places import MechanismView, more_files
 from gcdformer.lab.views import epoch_view
 from gcdformer.mechanism.analysis import prepare
@@ -100,7 +100,7 @@ def test_an_export_has_both_and_says_where_it_cannot(tmp_path: Path) -> None:
     path = Path(shutil.copytree(GROKKING, tmp_path / "run"))
     (path / "mechanism.json").write_text("{}")
     next(path.rglob("model.safetensors")).write_bytes(b"damaged")
-    made = dict(more_files(Entry("run", "run", path), [26]))
+    made = dict(more_files(ListedRun("run", "run", path), [26]))
     assert made["bands/26.json"] == {"error": "The weights of epoch 26 are not as gcdformer writes them."}
     assert made["mechanism.json"]["missing"] == "The one that was made is damaged." and str(tmp_path) not in str(made)
     made = dict(more_files(EXAMPLES["example-grokking"], [26]))

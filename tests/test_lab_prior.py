@@ -13,8 +13,8 @@ import pytest
 
 from conftest import tiny_config
 from gcdformer import Run, explain, train
-from gcdformer.lab import decided, models
-from gcdformer.lab.catalogue import EXAMPLE, Catalogue, Entry
+from gcdformer.lab import decided, weights
+from gcdformer.lab.catalogue import EXAMPLE, Catalogue, ListedRun
 from gcdformer.lab.export import export_single_file
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
@@ -81,7 +81,7 @@ def test_the_slider_moves_the_answer(tab: Tab, lab: Lab, tmp_path: Path) -> None
 
 
 def test_the_server_moves_it_too(tab: Tab, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "LARGEST_IN_PAGE", 0)
+    monkeypatch.setattr(weights, "LARGEST_IN_PAGE", 0)
     pair = moved_pair(EXAMPLE)
     check_slider(tab.open(lab.url + f"#/ask/uneven?a={pair[0]}&b={pair[1]}"), pair)
     assert any("/ask?" in url for url in tab.fetched) and not any("/weights?" in url for url in tab.fetched)
@@ -183,7 +183,7 @@ def test_an_epoch_that_cannot_be_decided_is_refused(lab: Lab) -> None:
 def test_work_that_nobody_waits_for_stops(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(lab.get("/api/about")["folder"])
     catalogue = Catalogue(folder)
-    decisions, entry = decided.Decisions(catalogue), Entry("power", "power", folder / "power")
+    decisions, entry = decided.Decisions(catalogue), ListedRun("power", "power", folder / "power")
     monkeypatch.setattr(decided, "ABANDONED_AFTER", -1.0)
     assert decisions.get(entry, 1, "training") == {"epoch": 1, "prior": "training", "done": 0.0, "details": None}
     monkeypatch.undo()

@@ -129,7 +129,7 @@ def test_displays(trained: Run, pieces: dict[str, str]) -> None:
         selectors = [one for head in re.findall(r"([^{}]+)\{", rules) for one in head.split(",")]
         assert selectors and all(".gcdformer" in one for one in selectors if one.strip()), "a rule that reaches beyond ours"
     last = trained.metrics[-1]
-    assert f"{last['accuracy']:.2f} %" in pieces["run"] and "polyline" in pieces["run"]
+    assert f"{last['accuracy']:.2f} %" in pieces["run"] and 'aria-label="Learning curves"' in pieces["run"]
     assert "&lt;b&gt;odd &amp; name" in pieces["other task"] and "<b>odd" not in pieces["other task"]
     assert "unreadable (4)" in pieces["table"] and "1,000,000,000,000 (1)" in pieces["table"]
     assert "and 7 more" in pieces["table"] and "and 20 larger GCD" in pieces["table"]

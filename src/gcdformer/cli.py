@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import Any, NoReturn
 
 from gcdformer.errors import UserError, did_you_mean, one_line
-from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, farewell
+from gcdformer.training.signals import EXIT_INTERRUPTED, Interrupted, ending_at_once, interrupted_text
 from gcdformer.version import __version__
 
 VERBS = {
@@ -108,7 +108,7 @@ def run_verb(words: list[str]) -> int:
         print(f"gcdformer: {where}: {one_line(error.strerror or str(error))}", file=sys.stderr)
         return 2
     except Interrupted as stop:
-        print(farewell(str(stop)), file=sys.stderr)
+        print(interrupted_text(str(stop)), file=sys.stderr)
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:
         print("gcdformer: interrupted", file=sys.stderr)

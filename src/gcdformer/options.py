@@ -8,11 +8,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gcdformer.config import Config, Leaf, checked_prior, config_leaves, parse_toml
+from gcdformer.config import (
+    BOTH_SIDES,
+    SECTION,
+    Config,
+    Leaf,
+    checked_prior,
+    config_leaves,
+    leaf_name,
+    parse_toml,
+    unknown_field,
+)
 from gcdformer.data.files import require_place
 from gcdformer.errors import UserError
 from gcdformer.presets import PRESETS, preset
@@ -134,14 +144,13 @@ def read_config_file(path: Path) -> Settings:
     A run's own config.toml is complete, so whatever it does not contain is unset, even if the preset sets it. Names are
     checked here, values with the whole configuration.
     """
-    from gcdformer.runs.files import sha256
-    from gcdformer.runs.folder import HEADER
+    from gcdformer.runs.folder import HEADER, checksum_line
     try:
         text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"config: {path} cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
     first, _, body = text.partition("\n")
-    if first.startswith(HEADER) and first != HEADER + sha256(body.encode()):
+    if first.startswith(HEADER) and first != checksum_line(body):
         raise UserError(f"{path}: does not match the checksum in its first line; if you changed it, remove that line")
     tree = parse_toml(text, str(path))
     made_by = tree.pop("gcdformer", None)
@@ -155,7 +164,6 @@ def read_config_file(path: Path) -> Settings:
 
 
 def section_leaves(path: Path, section: str, fields: Settings) -> Settings:
-    from gcdformer.sweeps.sweep import SECTION
     if section not in Config.model_fields:
         raise UserError(f"{path}: unknown section '{section}': the sections are {', '.join(Config.model_fields)}")
     leaves: Settings = {}
@@ -169,10 +177,9 @@ def section_leaves(path: Path, section: str, fields: Settings) -> Settings:
 
 
 def known_leaf(path: Path, name: str, where: str = "") -> str:
-    from gcdformer.sweeps.sweep import BOTH_SIDES, SECTION, leaf_name
     leaf = leaf_name(name)
     if leaf not in SECTION and leaf not in BOTH_SIDES:
-        raise UserError(f"{path}: unknown field '{where}{name}': the fields are {', '.join(sorted(SECTION))}")
+        raise UserError(f"{path}: {unknown_field(where + name)}")
     return leaf
 
 
@@ -202,9 +209,12 @@ def add_preset(parser: argparse.ArgumentParser) -> None:
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Which weights, and how they are decoded."""
     parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
-    parser.add_argument("--beam", type=beam_width, default=1, metavar="N", help="beam width (default: 1, greedy)")
+
+
+def add_beam(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beam", type=bounded("beam", 1, 100), default=1, metavar="N",
+                        help="beam width (default: 1, greedy)")
 
 
 def add_prior(parser: argparse.ArgumentParser) -> None:
@@ -225,10 +235,6 @@ def require_figure(path: Path) -> None:
     require_place(path, "figure")
 
 
-def beam_width(text: str) -> int:
-    return parse_integer(text, "beam", 1, 100)
-
-
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -246,3 +252,8 @@ def parse_integer(text: str, what: str, low: int, high: int) -> int:
     if not low <= value <= high:
         raise UserError(f"{what}: an integer in {low}..{high}, got {value}")
     return value
+
+
+def bounded(name: str, low: int, high: int) -> Callable[[str], int]:
+    """The type of a flag that takes an integer within bounds."""
+    return lambda text: parse_integer(text, name, low, high)

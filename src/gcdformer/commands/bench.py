@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
-from gcdformer.options import add_config_flags, add_json, add_quiet, config_from, given, number, print_json
+from gcdformer.options import (
+    add_config_flags,
+    add_json,
+    add_quiet,
+    config_from,
+    given,
+    number,
+    print_json,
+    require_figure,
+)
 from gcdformer.presets import fast
 
 if TYPE_CHECKING:
@@ -52,8 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def full(args: argparse.Namespace) -> int:
     """Measure and draw the curves. Of the model's flags only --threads and --backend have a meaning here."""
-    if args.figure.suffix not in (".svg", ".png"):
-        raise UserError(f"figure: a file that ends in .svg or .png, got '{args.figure}'")
+    require_figure(args.figure)
     if args.config_file is not None:
         raise UserError("--full measures bench's default model: leave --config out")
     settings = given(args)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from gcdformer.commands.train import train_and_show
 from gcdformer.options import add_config_flags, add_json, add_quiet, config_from, run_path, runs_folder
 from gcdformer.presets import demo
+from gcdformer.runs.folder import fresh_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,12 +20,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = config_from(args, demo())
-    return train_and_show(config, args.out or fresh_folder(runs_folder()), quiet=args.quiet, as_json=args.json)
-
-
-def fresh_folder(parent: Path) -> Path:
-    """runs/demo, or the first runs/demo-N that is not there."""
-    number = 1
-    while (path := parent / ("demo" if number == 1 else f"demo-{number}")).exists():
-        number += 1
-    return path
+    return train_and_show(config, args.out or fresh_folder(runs_folder(), "demo"), quiet=args.quiet, as_json=args.json)

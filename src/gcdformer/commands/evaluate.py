@@ -16,6 +16,7 @@ from gcdformer.display.terminal import show_calibration
 from gcdformer.errors import UserError
 from gcdformer.evaluation import Scores
 from gcdformer.options import (
+    add_beam,
     add_checkpoint,
     add_json,
     add_prior,
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="pairs in each test set (default: the run's)")
     parser.add_argument("--test-file", metavar="FILE", help="test on the rows of this file (default: as in training)")
     add_checkpoint(parser)
+    add_beam(parser)
     add_prior(parser)
     parser.add_argument("--calibration", action="store_true", help="also compare the answers' probabilities with how often "
                         "they are right, on up to 10,000 pairs")

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 
 from gcdformer.display.progress import progress
-from gcdformer.options import CHECKPOINTS, add_json, add_quiet, print_json, run_path
+from gcdformer.options import add_checkpoint, add_json, add_quiet, print_json, run_path
 from gcdformer.runs.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
     parser.add_argument("--to", required=True, type=Path, metavar="DIR2", help="folder to write, new or empty")
-    parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
+    add_checkpoint(parser)
     parser.add_argument("--onnx", action="store_true", help="also model.onnx, tried with onnxruntime "
                         "(needs gcdformer[onnx])")
     parser.add_argument("--parquet", action="store_true",

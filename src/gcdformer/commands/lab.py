@@ -6,14 +6,15 @@ import argparse
 from pathlib import Path
 
 from gcdformer.errors import MissingExtra, UserError
-from gcdformer.options import parse_integer, run_path, runs_folder
+from gcdformer.options import bounded, run_path, runs_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="*", type=run_path, metavar="RUNS",
                         help="a folder of runs, or one run (default: $GCDFORMER_RUNS, or runs; with no runs, two bundled "
                         "examples are shown); with --export one or several runs")
-    parser.add_argument("--port", type=port_number, metavar="N", help="port (default: 8420, or a free one if that is taken)")
+    parser.add_argument("--port", type=bounded("port", 0, 65_535), metavar="N",
+                        help="port (default: 8420, or a free one if that is taken)")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
                         help="address to listen on (default: 127.0.0.1, this machine only; 0.0.0.0: anyone on the network "
                         "can read the runs)")
@@ -55,7 +56,3 @@ def export(roots: list[Path], target: Path, single: bool) -> int:
     else:
         print(f"{export_runs(roots, target)}: for any web server, such as python -m http.server -d {target}")
     return 0
-
-
-def port_number(text: str) -> int:
-    return parse_integer(text, "port", 0, 65_535)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gcdformer.display.mechanism import show_mechanism
 from gcdformer.display.progress import progress
-from gcdformer.options import CHECKPOINTS, add_json, add_prior, add_quiet, parse_integer, print_json, run_path
+from gcdformer.options import add_checkpoint, add_json, add_prior, add_quiet, parse_integer, print_json, run_path
 from gcdformer.runs.mechanism import NAME, PAIRS, mechanism, write_mechanism
 from gcdformer.runs.run import Run
 
@@ -18,7 +18,7 @@ MOST_PAIRS = 100_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=run_path, metavar="DIR", help="run folder")
-    parser.add_argument("--checkpoint", default="last", metavar=CHECKPOINTS, help="whose weights (default: last)")
+    add_checkpoint(parser)
     parser.add_argument("--pairs", default=str(PAIRS), metavar="N",
                         help=f"pairs for each prime, operand and direction (default: {PAIRS})")
     parser.add_argument("--seed", default="0", metavar="S", help="of the pairs and of the fresh weights (default: 0)")

@@ -16,6 +16,7 @@ from gcdformer.evaluation.table import readable as rule_answer
 from gcdformer.explanation import Explanation
 from gcdformer.numbers.encoding import END, Integers
 from gcdformer.options import (
+    add_beam,
     add_checkpoint,
     add_json,
     add_prior,
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("integers", nargs="+", metavar="A B", help="the operands, one question after another; "
                         "or - to read CSV rows from standard input")
     add_checkpoint(parser)
+    add_beam(parser)
     add_prior(parser)
     add_quiet(parser)
     add_json(parser)
@@ -112,7 +114,7 @@ def show(row: Asked, task: str, explanation: Explanation | None) -> None:
     print(f"  tokens {row.input_tokens}  ->  {row.output_tokens}")
     if explanation is not None and row.rule is not None:
         agree = "as predicted" if row.rule == row.prediction else "not what it predicted"
-        print(f"  the rules say {row.rule}, {agree}: the answer for the {explanation.form.decides} known divisor of both")
+        print(f"  the rules say {row.rule}, {agree}: the answer for the largest known divisor of both")
 
 
 def print_csv(rows: list[Asked], arity: int) -> None:

@@ -14,7 +14,7 @@ from gcdformer import options
 from gcdformer.config import config_leaves
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
-from gcdformer.options import given, parse_integer, print_json, run_path
+from gcdformer.options import bounded, given, parse_integer, print_json, run_path
 from gcdformer.paper import CLAIM_EPOCHS, CLAIMS, TABLES, find_table, page, record, terminal
 from gcdformer.paper.claims import Claim, Verdict, claim_verdicts, claims_table, find_claims
 from gcdformer.paper.comparison import ComparedTable, compare_tables, count_tables
@@ -39,17 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="NAME,NAME", help="with claims: only these; with a table: only "
                         "the experiments that are named so, or whose names contain this (--dry-run lists the names)")
     parser.add_argument("--bases", metavar="B,B", help="only these bases")
-    parser.add_argument("--seeds", type=lambda text: parse_integer(text, "seeds", 1, 1000), default=1, metavar="N",
+    parser.add_argument("--seeds", type=bounded("seeds", 1, 1000), default=1, metavar="N",
                         help="runs of each experiment; the best counts, as in the paper; for claims each seed adds a pair "
                         "of runs instead (default: 1)")
     parser.add_argument("--minutes", type=options.number, metavar="T", help="minutes of a run (default: the preset's)")
-    parser.add_argument("--max-epochs", type=lambda text: parse_integer(text, "max-epochs", 1, 10**6), metavar="N",
+    parser.add_argument("--max-epochs", type=bounded("max-epochs", 1, 10**6), metavar="N",
                         help=f"epochs of a run, in place of minutes (default for claims: {CLAIM_EPOCHS}, so that both runs "
                         "of a pair see the same examples)")
     parser.add_argument("--preset", choices=list(VERSIONS), help="recipe of the runs (default: fast)")
     parser.add_argument("--out", type=run_path, default=options.runs_folder() / "reproduce", metavar="DIR",
                         help="folder of the runs (default: reproduce in $GCDFORMER_RUNS, or in runs)")
-    parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 1000), metavar="N",
+    parser.add_argument("--jobs", type=bounded("jobs", 1, 1000), metavar="N",
                         help="runs at a time, one thread each (default: one per core)")
     parser.add_argument("--dry-run", action="store_true", help="name the runs that --run would train and what they take, "
                         "and train nothing")

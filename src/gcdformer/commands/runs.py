@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError, one_line
-from gcdformer.options import parse_integer, run_path, runs_folder
+from gcdformer.options import bounded, run_path, runs_folder
 
 if TYPE_CHECKING:
     from gcdformer.runs.query import QueryResult
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group-by", type=names, default=[], metavar="COLUMNS", help="a row per group: base,outcomes")
     parser.add_argument("--columns", type=names, default=[], metavar="COLUMNS",
                         help="what to show (default: the settings that differ and the main figures)")
-    parser.add_argument("--limit", type=lambda text: parse_integer(text, "limit", 1, 10**9), metavar="N",
+    parser.add_argument("--limit", type=bounded("limit", 1, 10**9), metavar="N",
                         help="at most N rows")
     parser.add_argument("--sql", metavar="QUERY", help="any query over the tables `runs` (a row per run) and `metrics` "
                         "(a row per evaluation), instead of the flags above")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError, one_line
-from gcdformer.options import add_json, add_quiet, parse_integer, print_json, run_path
+from gcdformer.options import add_json, add_quiet, bounded, print_json, run_path
 from gcdformer.runs.hints import hint
 from gcdformer.sweeps.sweep import SweepFile, expand, read_sweep
 
@@ -41,18 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the trials and the estimated time, run nothing")
     parser.add_argument("--engine", choices=["local", "ray"], default="local",
                         help="where trials run: processes on this machine, or Ray (default: local)")
-    parser.add_argument("--jobs", type=lambda text: parse_integer(text, "jobs", 1, 10_000), metavar="N",
+    parser.add_argument("--jobs", type=bounded("jobs", 1, 10_000), metavar="N",
                         help="trials at a time with --engine local (default: what the cores and GPUs allow)")
     parser.add_argument("--address", metavar="ADDR", help="an existing Ray cluster (default: one is started and stopped)")
     parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N",
                         help="only trials I, I+N, I+2N …, I from 0: for an array of jobs")
-    parser.add_argument("--retries", type=lambda text: parse_integer(text, "retries", 0, 1000), default=3, metavar="N",
+    parser.add_argument("--retries", type=bounded("retries", 0, 1000), default=3, metavar="N",
                         help="how often a trial that was killed resumes elsewhere (default: 3)")
     parser.add_argument("--retry", action="store_true", help="try again what diverged or was stopped early")
     parser.add_argument("--asha", action="store_true", help="stop hopeless trials early, by Ray Tune's ASHA")
-    parser.add_argument("--asha-grace", type=lambda text: parse_integer(text, "asha-grace", 1, 10**6), metavar="N",
+    parser.add_argument("--asha-grace", type=bounded("asha-grace", 1, 10**6), metavar="N",
                         help="epochs before a trial may be stopped (default: 1)")
-    parser.add_argument("--asha-reduction", type=lambda text: parse_integer(text, "asha-reduction", 2, 100), metavar="N",
+    parser.add_argument("--asha-reduction", type=bounded("asha-reduction", 2, 100), metavar="N",
                         help="one of N continues at each rung (default: 4)")
     add_quiet(parser, "print nothing but what failed")
     add_json(parser)

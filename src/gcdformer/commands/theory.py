@@ -7,6 +7,7 @@ import argparse
 from gcdformer.config import LARGEST_BASE
 from gcdformer.display.progress import progress
 from gcdformer.errors import UserError
+from gcdformer.explanation.sieve import products
 from gcdformer.numbers import theory
 from gcdformer.options import add_json, parse_integer, print_json
 
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
                   "paper_formula": theory.paper_formula_for_set(known)}
         what = f"D = {', '.join(map(str, known))}"
     elif base is not None:
-        known = theory.products_of_primes(theory.prime_factors(base), maximum)
+        known = sorted(products(dict.fromkeys(theory.prime_factors(base), maximum), maximum))
         values = {"limit": theory.base_limit_accuracy(base), "exact": exact_accuracy(known, maximum),
                   "paper_formula": theory.paper_formula(base)}
         primes = ", ".join(map(str, theory.prime_factors(base)))

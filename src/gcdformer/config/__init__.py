@@ -44,11 +44,11 @@ from gcdformer.config.sections import (
 from gcdformer.errors import UserError
 
 __all__ = [
-    "DEFAULT_MAX_GCD", "FILE_DISTRIBUTIONS", "FILE_TASK", "LARGEST_BASE", "LARGEST_INTEGER", "LEAST_PAIRS",
-    "OF_A_DISTRIBUTION", "RENAMED", "SHIFTS", "TESTED_GCDS", "Config", "DataSection", "EvaluationSection", "Family", "Leaf",
-    "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution", "PRIORS", "Section",
-    "TaskSection", "TrainingSection", "Value", "checked_prior", "config_leaves", "parse_prior", "parse_toml",
-    "prior_in_words", "prior_value",
+    "BOTH_SIDES", "DEFAULT_MAX_GCD", "FILE_DISTRIBUTIONS", "FILE_TASK", "LARGEST_BASE", "LARGEST_INTEGER", "LEAST_PAIRS",
+    "OF_A_DISTRIBUTION", "RENAMED", "SECTION", "SHIFTS", "TESTED_GCDS", "Config", "DataSection", "EvaluationSection",
+    "Family", "Leaf", "LimitsSection", "MachineSection", "ModelSection", "OperandDistribution", "OutcomeDistribution",
+    "PRIORS", "Section", "TaskSection", "TrainingSection", "Value", "checked_prior", "config_leaves", "leaf_name",
+    "parse_prior", "parse_toml", "prior_in_words", "prior_value", "unknown_field",
 ]
 BOTH_SIDES = ("dim", "heads", "layers")
 """Words of `derive` that set a leaf of the encoder and one of the decoder."""
@@ -125,13 +125,12 @@ class Config(Section):
 
 def set_leaves(tree: Mapping[str, dict[str, Value]], leaves: Mapping[str, Value]) -> None:
     """Change leaves of a configuration's sections; a `UserError` names one that is none."""
-    where = {leaf.name: leaf.section for leaf in config_leaves()}
     for name, value in leaves.items():
         if name in BOTH_SIDES:
             raise UserError(f"'{name}' is no field of its own: it sets encoder_{name} and decoder_{name}, by Config.derive")
-        if name not in where:
-            raise UserError(f"unknown field '{name}': the fields are {', '.join(sorted(where))}")
-        tree[where[name]][name] = value
+        if name not in SECTION:
+            raise UserError(unknown_field(name))
+        tree[SECTION[name]][name] = value
 
 
 def with_consequences(changes: Mapping[str, Value], task: str) -> dict[str, Value]:
@@ -182,6 +181,21 @@ def config_leaves() -> tuple[Leaf, ...]:
         assert isinstance(kind, type) and issubclass(kind, Section)
         leaves += [Leaf(section, name, leaf) for name, leaf in kind.model_fields.items()]
     return tuple(leaves)
+
+
+SECTION = {leaf.name: leaf.section for leaf in config_leaves()}
+"""The section that each leaf stands in."""
+SPELLINGS = RENAMED | {leaf.flag.removeprefix("--").replace("-", "_"): leaf.name for leaf in config_leaves()}
+
+
+def leaf_name(name: str) -> str:
+    """`max`, `batch-size` and `batch_size` as the schema spells them."""
+    plain = name.replace("-", "_")
+    return SPELLINGS.get(plain, plain)
+
+
+def unknown_field(name: str) -> str:
+    return f"unknown field '{name}': the fields are {', '.join(sorted(SECTION))}"
 
 
 def describe_validation(error: ValidationError) -> str:

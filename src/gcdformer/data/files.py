@@ -19,9 +19,10 @@ from gcdformer.config import TESTED_GCDS
 from gcdformer.data.problem import column_names
 from gcdformer.data.reading import int2int_answers
 from gcdformer.data.stream import Stream
+from gcdformer.data.testsets import stratified_pairs
 from gcdformer.errors import MissingExtra, UserError
-from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS
+from gcdformer.numbers.encoding import END, Integers
 from gcdformer.numbers.random import Purpose, block_generator
 
 CHUNK = 65_536
@@ -59,7 +60,7 @@ def write_text(stream: Stream, count: int, layout: str, file: IO[str], on_chunk:
         bare = int2int_answers(problem, rows[:, :problem.task.inputs])
         for index, (inputs, targets) in enumerate(zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True)):
             left = " ".join(words[token] for token in inputs if token)
-            right = " ".join(words[token] for token in targets if token > 2) if bare is None else str(bare[index])
+            right = " ".join(words[token] for token in targets if token > END) if bare is None else str(bare[index])
             file.write(f"{prefix(problem.task.inputs)}{left}\t{prefix(problem.task.outputs)}{right}\n")
 
 
@@ -124,10 +125,8 @@ def open_new(path: Path, field: str) -> IO[str]:
 
 def question_pairs(maximum: int, operands: str, pairs_per_gcd: int, seed: int) -> Integers:
     """(n, 2): as many pairs for every GCD k in 1..min(100, M), shuffled."""
-    rng = block_generator(seed, Purpose.QUESTIONS, 0)
-    k = np.repeat(np.arange(1, min(TESTED_GCDS, maximum) + 1, dtype=np.int64), pairs_per_gcd)
-    a, b = coprime_pairs(rng, OPERAND_DISTRIBUTIONS[operands], maximum // k)
-    return np.asarray(rng.permutation(np.stack([a * k, b * k], axis=1)))
+    rng, count = block_generator(seed, Purpose.QUESTIONS, 0), pairs_per_gcd * min(TESTED_GCDS, maximum)
+    return np.asarray(rng.permutation(stratified_pairs(maximum, count, rng, OPERAND_DISTRIBUTIONS[operands])))
 
 
 def question(a: int, b: int) -> str:

@@ -13,7 +13,7 @@ from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.data.problem import Problem
 from gcdformer.data.reading import read_examples
 from gcdformer.errors import UserError
-from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, NaturalPairs, coprime_pairs
+from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, NaturalPairs, OperandDistribution, coprime_pairs
 from gcdformer.numbers.encoding import Integers
 from gcdformer.numbers.random import Purpose, block_generator
 
@@ -25,11 +25,12 @@ def natural_pairs(maximum: int, count: int, rng: np.random.Generator) -> Integer
     return np.stack(NaturalPairs(UNIFORM, maximum).draw(rng, count), axis=1)
 
 
-def stratified_pairs(maximum: int, count: int, rng: np.random.Generator) -> Integers:
+def stratified_pairs(maximum: int, count: int, rng: np.random.Generator,
+                     operands: OperandDistribution = UNIFORM) -> Integers:
     """(count, 2) pairs, equally many for every GCD k in 1..min(100, M); the first k get what is left over."""
     largest = min(TESTED_GCDS, maximum)
     k = np.sort(np.arange(count, dtype=np.int64) % largest + 1)
-    a, b = coprime_pairs(rng, UNIFORM, maximum // k)
+    a, b = coprime_pairs(rng, operands, maximum // k)
     return np.stack([a * k, b * k], axis=1)
 
 

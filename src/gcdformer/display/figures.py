@@ -208,10 +208,20 @@ def to_svg(figure: Figure, title: str) -> str:
     text = with_names(text[text.index("<svg"):])
     text = re.sub(r'(width|height)="[\d.]+pt" ', "", text, count=2)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)  # it would style the page
+    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" stroke-linejoin="round" ', 1)
 
 
 def save(figure: Figure, path: Path) -> None:
     """The figure as a file, SVG or PNG by its ending, with dark ink on white."""
     with mpl.rc_context(STYLE):
         figure.savefig(path, dpi=160, facecolor=PAPER, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def save_all(folder: Path, drawn: Mapping[str, Figure]) -> list[Path]:
+    """Each figure by its name as an SVG and a PNG file; their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {folder / f"{name}.{ending}": figure for name, figure in drawn.items() for ending in ("svg", "png")}
+    for path, figure in paths.items():
+        save(figure, path)
+    return list(paths)

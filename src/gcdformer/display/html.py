@@ -6,6 +6,7 @@ the reader's setting. No script, nothing is fetched; where the style is stripped
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -14,13 +15,13 @@ from gcdformer.config import LEAST_PAIRS, TESTED_GCDS, Config
 from gcdformer.display.cells import explanation_cells
 from gcdformer.display.style import piece_style
 from gcdformer.display.words import (
+    CLASS_COLUMNS,
     band_mark,
     band_share,
+    class_rows,
     describe_config,
     enumeration_text,
-    known_limit,
-    known_sets,
-    members,
+    known_elements,
     numbers,
     rule_mark,
     rule_words,
@@ -28,16 +29,15 @@ from gcdformer.display.words import (
     undecided_text,
     unreadable_text,
 )
-from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
-from gcdformer.explanation.bands import Band, limits_text
+from gcdformer.evaluation.table import PredictionTable, readable
+from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
 from gcdformer.explanation.rules import Rule
-from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 
 MOST_ROWS = 100
 MOST_OTHERS = 4
-WIDTH, HEIGHT, LEFT, BOTTOM = 560, 150, 34, 18
+NAMESPACE = re.compile(r' xmlns(:\w+)?="[^"]*"')
 
 
 def notebook_html(explanation: Explanation) -> str:
@@ -97,37 +97,21 @@ rules <i class="rule"></i> as the rules say. Each cell shows f(k), the usual ans
 
 
 def bands_section(explanation: Explanation) -> str:
-    """Fidelity in each band of size and order: a figure, and the same in figures."""
+    """Fidelity in each band of size and order, as bars and in figures."""
     if not explanation.bands:
         return ""
     marks = {"yes": "✓", "no": "✗", "wait": "…"}
-    rows = "".join(f"<tr><td>{marks[band_mark(band)]}</td><td>{escape(band.name)}</td><td>{band_share(band)}</td>"
-                   f"<td>{band.accuracy:.1f} %</td><td>{band.fidelity.n:,}</td><td>{band.gcds}</td></tr>"
-                   for band in explanation.bands)
+    rows = "".join(f"<tr><td>{marks[band_mark(band)]}</td><td>{escape(band.name)}</td>"
+                   f"<td>{bar(band.fidelity.value, band_share(band))}</td><td>{band.accuracy:.1f} %</td>"
+                   f"<td>{band.fidelity.n:,}</td><td>{band.gcds}</td></tr>" for band in explanation.bands)
     head = "<tr><th></th><th>pairs with</th><th>fidelity, 95 % interval</th><th>right</th><th>pairs</th><th>k</th></tr>"
     return (f"<section><h2>By size and order</h2><p>Over all k up to {TESTED_GCDS} that fit, each equally often where the "
-            f'pairs were drawn.</p>{bands_figure(explanation.bands)}<div class="scroll"><table>{head}{rows}</table></div>'
-            "</section>")
+            f'pairs were drawn.</p><div class="scroll"><table>{head}{rows}</table></div></section>')
 
 
-def bands_figure(bands: Sequence[Band]) -> str:
-    """A bar for each band from 0 to 100 %, with its interval as a thin line, and a mark at 98 %."""
-    left, right, step = 230, WIDTH - 20, 18
-
-    def x(share: float) -> float:
-        return left + (right - left) * share
-
-    wanted = f"{x(CERTIFIED_FIDELITY):.1f}"
-    parts = [f'<line x1="{wanted}" x2="{wanted}" y1="0" y2="{step * len(bands)}" stroke="currentColor" '
-             'stroke-dasharray="2 3" opacity="0.6"/>']
-    for index, band in enumerate(bands):
-        y, (low, high) = step * index, band.fidelity.interval
-        parts.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" font-size="12" fill="currentColor">'
-                     f'{escape(band.name)}</text><rect x="{left}" y="{y + 4}" width="{x(band.fidelity.value) - left:.1f}" '
-                     f'height="{step - 8}" fill="currentColor" opacity="{0.3 if band.holds is False else 0.65}"/>'
-                     f'<line x1="{x(low):.1f}" x2="{x(high):.1f}" y1="{y + 9}" y2="{y + 9}" stroke="currentColor"/>')
-    return (f'<figure><svg viewBox="0 0 {WIDTH} {step * len(bands)}" role="img" aria-label="fidelity by size and order">'
-            f'{"".join(parts)}</svg></figure>')
+def bar(share: float, text: str) -> str:
+    """Text on a bar, whose whole length is 1."""
+    return f'<span class="bar" style="--share: {100 * share:.0f}%">{text}</span>'
 
 
 def rule_item(says: str, rule: Rule) -> str:
@@ -140,20 +124,10 @@ def rule_item(says: str, rule: Rule) -> str:
 
 
 def known(explanation: Explanation) -> str:
-    """D or E: as a product of sets of prime powers if it is one, else every element."""
-    labels = explanation.labels
-    sets = known_sets(explanation)
-    if not labels:
-        shown = "empty"
-    elif sets is None:
-        shown = f"{{{members(explanation, labels)}}}"
-    else:
-        kinds = {p: "set grokked" if explanation.base % p else "set" for p, _ in sets}
-        shown = " × ".join(f'<span class="{kinds[p]}">{{{members(explanation, powers)}}}</span>'
-                           for p, powers in sets) or "{1}"
-        shown += known_limit(explanation)
-    note = " <small>outlined: grokked, not a divisor of the base</small>" if explanation.grokked and sets else ""
-    return f"<b>{explanation.form.set_name}</b> = {shown}{note}"
+    """D (or E), with the powers of grokked primes outlined."""
+    text = known_elements(explanation, lambda text, grokked: f'<span class="set{" grokked" * grokked}">{text}</span>')
+    note = " <small>outlined: grokked, not a divisor of the base</small>" if 'class="set grokked"' in text else ""
+    return f"<b>{explanation.form.set_name}</b> = {text}{note}"
 
 
 def grid(explanation: Explanation) -> str:
@@ -172,11 +146,9 @@ def grid(explanation: Explanation) -> str:
 
 
 def classes_table(explanation: Explanation) -> str:
-    rows = "".join(
-        f"<tr><td>{c.label}</td><td>{readable(c.prediction)}</td><td>{c.shares[c.prediction]:.2f}</td><td>{c.values}</td>"
-        f"<td>{c.entropy:.2f}</td><td>{numbers(c.members)}</td></tr>" for c in explanation.classes)
-    return ("<h3>Classes</h3><div class=\"scroll\"><table><tr><th>class</th><th>predicted</th><th>share</th><th>values</th>"
-            f"<th>bits</th><th>members</th></tr>{rows}</table></div>")
+    head = "".join(f"<th>{title}</th>" for title in CLASS_COLUMNS)
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in class_rows(explanation))
+    return f'<h3>Classes</h3><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
 
 
 def counterexamples(explanation: Explanation) -> str:
@@ -211,11 +183,14 @@ def run_html(name: str, config: Config, lines: Sequence[Mapping[str, Any]], expl
     facts += [("epochs", f"{last['epoch']}"), ("examples", f"{last['examples']:,}"),
               ("minutes", f"{last['seconds'] / 60:.1f}")]
     sieve = f'<p class="known">{known(explanation)}</p>{grid(explanation)}' if explanation else ""
-    return framed(header(name, describe_config(config), explanation, facts) + curves(lines) + sieve)
+    drawn = learning_curves(lines) if len(lines) > 1 else ""
+    return framed(header(name, describe_config(config), explanation, facts) + drawn + sieve)
 
 
-def shown(prediction: int) -> str:
-    return "unreadable" if prediction == UNREADABLE else f"{prediction:,}"
+def learning_curves(lines: Sequence[Mapping[str, Any]]) -> str:
+    """The figure as a piece of HTML, which needs no namespaces."""
+    from gcdformer.display.figures import curves, to_svg
+    return f'<figure class="narrow">{NAMESPACE.sub("", to_svg(curves({"": lines}), "Learning curves"))}</figure>'
 
 
 def table_html(table: PredictionTable) -> str:
@@ -234,43 +209,9 @@ def table_row(k: int, counts: dict[int, int]) -> str:
     total = sum(counts.values())
     (value, count), *others = counts.items()
     share = count / total
-    rest = ", ".join(f"{shown(v)} ({c:,})" for v, c in others[:MOST_OTHERS])
+    rest = ", ".join(f"{shown_value(readable(v))} ({c:,})" for v, c in others[:MOST_OTHERS])
     if len(others) > MOST_OTHERS:
         rest += f" and {len(others) - MOST_OTHERS} more"
     kind = "right" if value == k else "wrong"
-    return (f'<tr class="{kind}"><th>{k}</th><td>{total:,}</td><td class="f">{escape(shown(value))}</td>'
-            f'<td><span class="bar" style="--share: {100 * share:.0f}%">{100 * share:.1f} %</span></td><td>{rest}</td></tr>')
-
-
-def curves(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Accuracy and, if there are any, correct GCD over the epochs, both from 0 to 100; nothing for a single epoch.
-
-    Not one of `figures.py`: an SVG of matplotlib brings rules of style that would reach beyond a notebook's cell.
-    """
-    if len(lines) < 2:
-        return ""
-    drawn = [("accuracy, %", "curve", "accuracy")]
-    if "n_correct" in lines[-1]:
-        drawn.append(("correct GCD", "curve second", "n_correct"))
-    first, last = int(lines[0]["epoch"]), int(lines[-1]["epoch"])
-
-    def x(epoch: float) -> float:
-        return LEFT + (WIDTH - LEFT - 90) * (epoch - first) / (last - first)
-
-    def y(value: float) -> float:
-        return 8 + (HEIGHT - BOTTOM - 8) * (1 - value / 100)
-
-    parts = [f'<line class="axis" x1="{LEFT}" x2="{x(last):.0f}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
-             f'<text x="{LEFT - 6}" y="{y(v) + 4:.1f}" text-anchor="end">{v}</text>' for v in (0, 50, 100)]
-    parts += [f'<text x="{x(epoch):.0f}" y="{HEIGHT - 3}" text-anchor="middle">{words}</text>'
-              for epoch, words in ((first, str(first)), ((first + last) / 2, "epoch"), (last, str(last)))]
-    ends = {name: lines[-1][name] for _, _, name in drawn}
-    close = len(ends) > 1 and abs(ends["accuracy"] - ends["n_correct"]) < 11
-    for label, kind, name in drawn:
-        points = " ".join(f"{x(line['epoch']):.1f},{y(line[name]):.1f}" for line in lines)
-        shift = (9 if (name == "n_correct") == (ends["n_correct"] <= ends["accuracy"]) else -3) if close else 4
-        parts.append(f'<polyline class="{kind}" points="{points}"/>'
-                     f'<text x="{x(last) + 6:.0f}" y="{y(ends[name]) + shift:.1f}">{label}</text>')
-    title = " and ".join(label for label, _, _ in drawn) + " by epoch"
-    return (f'<figure><svg class="small-curves" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
-            f'{"".join(parts)}</svg></figure>')
+    return (f'<tr class="{kind}"><th>{k}</th><td>{total:,}</td><td class="f">{shown_value(readable(value))}</td>'
+            f"<td>{bar(share, f'{100 * share:.1f} %')}</td><td>{rest}</td></tr>")

@@ -15,10 +15,10 @@ from gcdformer.display.figures import SERIES, SOFT, STYLE
 from gcdformer.explanation.priors import NATURAL_EXPONENT, UnderPrior
 
 PANELS = ("natural accuracy, %", "natural fidelity, %", "correct GCD")
-Runs = Mapping[str, Sequence[UnderPrior]]
+UnderPriors = Mapping[str, Sequence[UnderPrior]]
 
 
-def over_priors(groups: Mapping[str, Runs]) -> Figure:
+def over_priors(groups: Mapping[str, UnderPriors]) -> Figure:
     """A column per group of runs, by its title; one colour per run. A point is filled where the answers are certified; the
     dotted line is the exponent of natural pairs."""
     with mpl.rc_context(STYLE):

@@ -31,15 +31,14 @@ def shown(value: int | None) -> str:
 
 
 def as_the_rules_say(explanation: Explanation, k: int, rule: int | None) -> str:
-    decides = explanation.form.decides
-    if explanation.form.has_classes:
+    end = "." if rule == k else f"; the true GCD is {k}."
+    if explanation.form.set_name == "E":
         label = explanation.model.label(k)
-        return (f"The GCD {k} lies in the class of {label}, the {decides} label in E that divides a and b, and pairs of "
-                f"that class get {shown(rule)}" + ("." if rule == k else f"; the true GCD is {k}."))
+        return (f"The GCD {k} lies in the class of {label}, the largest label in E that divides a and b, and pairs of that "
+                f"class get {shown(rule)}{end}")
     if rule is None or not any(k % d == 0 for d in explanation.model.labels):
-        return (f"No element of D divides a and b, so the model gives the answer it has for coprime pairs, {shown(rule)}"
-                + ("." if rule == k else f"; the true GCD is {k}."))
-    start = f"a and b are both divisible by {rule}, the {decides} element of D that divides them"
+        return f"No element of D divides a and b, so the model gives the answer it has for coprime pairs, {shown(rule)}{end}"
+    start = f"a and b are both divisible by {rule}, the largest element of D that divides them"
     if rule == 1:
         start = "Of the elements of D only 1 divides both a and b"
     if rule == k:
@@ -48,11 +47,11 @@ def as_the_rules_say(explanation: Explanation, k: int, rule: int | None) -> str:
 
 
 def what_the_rules_say(explanation: Explanation, k: int, rule: int | None) -> str:
-    known, decides = explanation.form.set_name, explanation.form.decides
+    known = explanation.form.set_name
     if not any(k % d == 0 for d in explanation.model.labels):
         return f"No element of {known} divides a and b, so the rules say {shown(rule)}"
     label = explanation.model.label(k)
-    return f"The {decides} element of {known} that divides a and b is {label}, so the rules say {shown(rule)}"
+    return f"The largest element of {known} that divides a and b is {label}, so the rules say {shown(rule)}"
 
 
 def missing(explanation: Explanation, k: int, answer: int) -> str:

@@ -11,14 +11,14 @@ from rich.text import Text
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.display.cells import Cell, explanation_cells, score_cells
 from gcdformer.display.words import (
+    CLASS_COLUMNS,
     band_mark,
     band_share,
+    class_rows,
     enumeration_text,
     known_count,
-    known_limit,
-    known_sets,
+    known_elements,
     listed,
-    members,
     numbers,
     rule_mark,
     rule_words,
@@ -28,7 +28,6 @@ from gcdformer.display.words import (
 )
 from gcdformer.evaluation import Scores
 from gcdformer.evaluation.scores import Calibration
-from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.bands import limits_text
 from gcdformer.explanation.forms import NONE
@@ -144,16 +143,8 @@ def show_priors(console: Console, under: Sequence[UnderPrior], what: str) -> Non
 
 
 def known_text(explanation: Explanation) -> Text:
-    """D (or E): as a product of sets of prime powers if it is one, else every element."""
-    sets = known_sets(explanation)
-    labels = explanation.labels
-    if not labels:
-        shown = "empty"
-    elif sets is None:
-        shown = "{" + members(explanation, labels, 30) + "}"
-    else:
-        factors = ("{" + members(explanation, powers) + "}" + ("*" if explanation.base % p else "") for p, powers in sets)
-        shown = (" × ".join(factors) or "{1}") + known_limit(explanation)
+    """D (or E), with a star behind the powers of a grokked prime."""
+    shown = known_elements(explanation, lambda text, grokked: text + "*" * grokked, LONGEST_LIST)
     text = Text.assemble((f"{explanation.form.set_name}      ", "dim"), shown, f"   {known_count(explanation)}")
     if explanation.grokked:
         text.append(f"   * grokked: {numbers(explanation.grokked, LONGEST_LIST)}", style="cyan")
@@ -208,13 +199,12 @@ def show_bands(console: Console, explanation: Explanation) -> None:
 
 def show_classes(console: Console, explanation: Explanation) -> None:
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for title in ("class", "predicted", "share", "values", "bits", "members"):
+    for title in CLASS_COLUMNS:
         members = title == "members"
         table.add_column(title, justify="left" if members else "right", no_wrap=True,
                          min_width=None if members else len(title))
-    for group in explanation.classes:
-        table.add_row(str(group.label), str(readable(group.prediction)), f"{group.shares[group.prediction]:.2f}",
-                      str(group.values), f"{group.entropy:.2f}", numbers(group.members, 12))
+    for row in class_rows(explanation, 12):
+        table.add_row(*row)
     console.print(table)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Literal
 
 from gcdformer.config import TESTED_GCDS, Config, prior_in_words
+from gcdformer.evaluation.table import readable
 from gcdformer.explanation.bands import Band
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.rules import NotAllProducts, Rule
@@ -18,6 +19,7 @@ from gcdformer.tasks import TASKS
 SHOWN = 12
 """Integers that a sentence lists before it only counts them."""
 Mark = Literal["yes", "wait", "no", "none"]
+CLASS_COLUMNS = ("class", "predicted", "share", "values", "bits", "members")
 
 
 def rule_words(explanation: Explanation) -> list[tuple[str, Rule]]:
@@ -79,8 +81,14 @@ def unreadable_text(explanation: Explanation) -> str:
                      for name, count in explanation.unreadable.items())
 
 
-def shown_value(value: int | None) -> str:
-    return "unreadable" if value is None else str(value)
+def shown_value(prediction: int | None) -> str:
+    return "unreadable" if prediction is None else f"{prediction:,}"
+
+
+def class_rows(explanation: Explanation, most: int | None = None) -> list[tuple[str, ...]]:
+    """A row for each class, by CLASS_COLUMNS, with at most that many members."""
+    return [(str(group.label), shown_value(readable(group.prediction)), f"{group.shares[group.prediction]:.2f}",
+             str(group.values), f"{group.entropy:.2f}", numbers(group.members, most)) for group in explanation.classes]
 
 
 def largest_tested(explanation: Explanation) -> int:
@@ -103,10 +111,17 @@ def members(explanation: Explanation, labels: Iterable[int], most: int | None = 
     return listed((f"{k}?" if k in undecided else str(k) for k in labels), most)
 
 
-def known_limit(explanation: Explanation) -> str:
-    """What is said behind such a product if some of it was not tested, being too large."""
-    largest = largest_tested(explanation)
-    return f" up to {largest}" if prod(explanation.prime_powers.values()) > largest else ""
+def known_elements(explanation: Explanation, mark: Callable[[str, bool], str], most: int | None = None) -> str:
+    """D (or E): as a product of sets of prime powers if it is one, each as `mark(text, grokked)` has it, else
+    every element."""
+    sets, largest = known_sets(explanation), largest_tested(explanation)
+    if not explanation.labels:
+        return "empty"
+    if sets is None:
+        return f"{{{members(explanation, explanation.labels, most)}}}"
+    factors = (mark(f"{{{members(explanation, powers)}}}", p in explanation.grokked) for p, powers in sets)
+    limit = f" up to {largest}" if prod(explanation.prime_powers.values()) > largest else ""
+    return (" × ".join(factors) or "{1}") + limit
 
 
 def known_count(explanation: Explanation) -> str:

@@ -21,7 +21,7 @@ from gcdformer.numbers.encoding import END, Integers, encode_row
 from gcdformer.numbers.theory import natural_outcomes
 
 if TYPE_CHECKING:
-    from gcdformer.models.answer_tree import AnswerTree, Scores
+    from gcdformer.models.answer_tree import AnswerTree, LogScores
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DecisionPrior:
     name: str
     answers: Integers
     """The listed k, in order."""
-    log_ratios: Scores
+    log_ratios: LogScores
     """ln P(k) - ln P_train(k) of each, up to a constant that they share."""
 
     def tree(self, base: int) -> AnswerTree:

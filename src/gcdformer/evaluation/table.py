@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gcdformer.errors import DamagedFile, MissingExtra
-from gcdformer.numbers.encoding import Integers
+from gcdformer.numbers.encoding import Integers, Mask
 
 if TYPE_CHECKING:
     import pandas
@@ -47,9 +47,7 @@ class PredictionTable:
         truth = np.gcd(a, b) if gcds is None else gcds
         order = np.lexsort((predictions, truth))
         truth, predicted = truth[order], predictions[order]
-        fresh = np.ones(len(order), dtype=np.bool_)
-        fresh[1:] = (truth[1:] != truth[:-1]) | (predicted[1:] != predicted[:-1])
-        starts = np.flatnonzero(fresh)
+        starts = np.flatnonzero(first_of_run(truth, predicted))
         counts = np.diff(np.append(starts, len(order)))
         places = np.arange(len(order)) - np.repeat(starts, counts)
         shown = np.flatnonzero(places < EXAMPLES_PER_CELL)
@@ -62,8 +60,7 @@ class PredictionTable:
         k = np.concatenate([self.gcd, other.gcd])[order]
         value = np.concatenate([self.prediction, other.prediction])[order]
         count = np.concatenate([self.count, other.count])[order]
-        fresh = np.ones(len(order), dtype=np.bool_)
-        fresh[1:] = (k[1:] != k[:-1]) | (value[1:] != value[:-1])
+        fresh = first_of_run(k, value)
         starts = np.flatnonzero(fresh)
         new_row = np.empty(len(order), dtype=np.int64)
         new_row[order] = np.cumsum(fresh) - 1
@@ -124,6 +121,13 @@ class PredictionTable:
         prediction = pandas.array(np.where(readable, self.prediction, 0), dtype="Int64")
         prediction[~readable] = pandas.NA
         return pandas.DataFrame({"gcd": self.gcd, "prediction": prediction, "count": self.count})
+
+
+def first_of_run(k: Integers, value: Integers) -> Mask:
+    """Which rows, in order, differ from the row before."""
+    first = np.ones(len(k), dtype=np.bool_)
+    first[1:] = (k[1:] != k[:-1]) | (value[1:] != value[:-1])
+    return first
 
 
 def tables_to_bytes(tables: dict[str, PredictionTable]) -> bytes:

@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isqrt
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from gcdformer.config import LEAST_PAIRS, TESTED_GCDS
 from gcdformer.explanation.rules import RuleModel
-from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity
+from gcdformer.explanation.statistics import CERTIFIED_FIDELITY, Fidelity, FidelityView
 from gcdformer.numbers.distributions import OPERAND_DISTRIBUTIONS, coprime_pairs, fast_gcd
 from gcdformer.numbers.encoding import Integers, Mask
 
@@ -169,6 +170,15 @@ def regions(maximum: int) -> list[Region]:
             Equal(maximum), Dividing(maximum)]
 
 
+class BandJson(TypedDict):
+    name: str
+    n: int
+    gcds: int
+    fidelity: FidelityView
+    accuracy: float
+    holds: bool | None
+
+
 @final
 @dataclass(frozen=True)
 class Band:
@@ -189,7 +199,7 @@ class Band:
         """Whether the rules predict 98 % of the answers; None if that is undecided."""
         return self.fidelity.at_least(CERTIFIED_FIDELITY)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> BandJson:
         return {"name": self.name, "n": self.fidelity.n, "gcds": self.gcds, "fidelity": self.fidelity.to_json(),
                 "accuracy": self.accuracy, "holds": self.holds}
 

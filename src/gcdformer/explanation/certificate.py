@@ -121,11 +121,15 @@ class Explanation:
     @property
     def least_mean_agreement(self) -> float:
         """The lower end of its 95 % interval: k with few pairs widen it, unless those are all the pairs there are."""
-        sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
-        if self.exhaustive or not sampled:
+        if not self.sampled:
             return self.mean_agreement
-        pairs = len(self.pairs) ** 2 / sum(1 / count for count in sampled)
+        pairs = len(self.pairs) ** 2 / sum(1 / count for count in self.sampled)
         return wilson(self.mean_agreement * pairs, pairs)[0]
+
+    @property
+    def sampled(self) -> list[int]:
+        """How many pairs each k has of which not all were tried."""
+        return [] if self.exhaustive else [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
 
     def has_all_pairs(self, k: int) -> bool:
         return has_all_pairs(k, self.pairs[k], self.maximum)
@@ -133,8 +137,7 @@ class Explanation:
     @property
     def power(self) -> Power | None:
         """What the test could have missed, by the k with fewest pairs; None if all pairs were tried."""
-        sampled = [count for k, count in self.pairs.items() if not self.has_all_pairs(k)]
-        return None if self.exhaustive or not sampled else power_of(min(sampled), self.threshold)
+        return power_of(min(self.sampled), self.threshold) if self.sampled else None
 
     @property
     def prime_powers(self) -> dict[int, int]:
@@ -165,10 +168,10 @@ class Explanation:
         from gcdformer.display.html import notebook_html
         return notebook_html(self)
 
-    def classes_to_json(self) -> dict[str, Any]:
-        """E and the classes; None where the form has none."""
-        shown = self.form.has_classes
-        return {"E": self.labels if shown else None, "classes": [c.to_json() for c in self.classes] if shown else None}
+    @property
+    def other_labels(self) -> list[int] | None:
+        """E; None where the labels are D."""
+        return self.labels if self.form.set_name == "E" else None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -188,7 +191,8 @@ class Explanation:
             "grokked": self.grokked,
             "rules": {name: rule.to_json() for name, rule in self.rules.items()},
             "being_learned": self.being_learned,
-            **self.classes_to_json(),
+            "E": self.other_labels,
+            "classes": [c.to_json() for c in self.classes] if self.form.has_classes else None,
             "fidelity": {name: share.to_json() for name, share in self.fidelity.items()},
             "accuracy": {"measured": self.measured_accuracy, "predicted": self.predicted_accuracy},
             "counterexamples": [example.to_json() for example in self.counterexamples],
@@ -218,15 +222,18 @@ def explain_tables(tables: dict[str, PredictionTable], *, base: int, maximum: in
     model = reading.model
     natural = tables.get("natural", source)
     uniform = maximum is not None and "natural" in tables
+    implied = (implied_accuracy(model, shares, maximum) if maximum is not None and uniform and not exhaustive
+               else counted_accuracy(model, natural))
     return Explanation(
-        base, maximum, threshold, shares, pairs, evidence.correct, evidence.undecided, form, why, model, reading.rules,
-        evidence.classes, reading.being_learned,
-        {name: fidelity(table, model, exhaustive) for name, table in tables.items()}, 100.0 * natural.accuracy,
-        implied_accuracy(model, shares, maximum) if maximum is not None and uniform and not exhaustive
-        else counted_accuracy(model, natural),
-        find_counterexamples(tables, model, TESTED_GCDS), {name: unreadable_in(table) for name, table in tables.items()},
-        untested, exhaustive, domain or (f"uniform pairs of 1..{maximum:,}" if uniform else "the pairs given"),
-        find_mistakes(source, shares, TESTED_GCDS))
+        base=base, maximum=maximum, threshold=threshold, shares=shares, pairs=pairs, correct=evidence.correct,
+        undecided=evidence.undecided, form=form, why=why, model=model, rules=reading.rules, classes=evidence.classes,
+        being_learned=reading.being_learned,
+        fidelity={name: fidelity(table, model, exhaustive) for name, table in tables.items()},
+        measured_accuracy=100.0 * natural.accuracy, predicted_accuracy=implied,
+        counterexamples=find_counterexamples(tables, model, TESTED_GCDS),
+        unreadable={name: unreadable_in(table) for name, table in tables.items()}, untested=untested, exhaustive=exhaustive,
+        domain=domain or (f"uniform pairs of 1..{maximum:,}" if uniform else "the pairs given"),
+        mistakes=find_mistakes(source, shares, TESTED_GCDS))
 
 
 def shares_of(table: PredictionTable, least_pairs: int = 1,

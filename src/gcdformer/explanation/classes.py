@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from gcdformer.evaluation.table import readable
 
 SAME_CLASS = 0.25
 """Total variation below which two distributions are taken for one. Sampling alone gives 0.05 to 0.15 at 300 pairs per k."""
+
+
+class ClassOfK(TypedDict):
+    label: int
+    members: list[int]
+    prediction: int | None
+    share: float
+    values: int
+    entropy: float
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Class:
         """Of the predictions, in bits."""
         return sum(-share * log2(share) for share in self.shares.values() if share > 0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ClassOfK:
         return {"label": self.label, "members": list(self.members),
                 "prediction": readable(self.prediction),
                 "share": self.shares[self.prediction], "values": self.values, "entropy": self.entropy}

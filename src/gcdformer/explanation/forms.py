@@ -1,9 +1,8 @@
 """The forms of rules: R, G, U, and none. Each says how it reads the tables, when it fits, and in which words.
 
 R and G read them by the divisors in D and differ only in whether a learned prime does not divide the base. U reads them by
-classes of multiples, whose labels are E. A new form needs a cached property of `Evidence` that builds its Reading, a
-subclass of `Form` that returns it from `read` and judges it in `why`, and a place in FORMS before wider forms, since the
-first that fits is taken. Knows no way of showing a form.
+classes of multiples, whose labels are E. A new form is a subclass of `Form` and a place in FORMS before wider forms, since
+the first that fits is taken (docs/extend.md has an example). Knows no way of showing a form.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final
 
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation.classes import Class, find_classes
@@ -120,18 +119,20 @@ class Evidence:
 
 
 class Form(ABC):
-    """A way in which a model can follow rules."""
+    """A way in which a model can follow rules. Unless it says otherwise, they are those of D."""
 
     letter: ClassVar[str]
     title: ClassVar[str]
-    set_name: ClassVar[str]
-    """What the labels of its rule model are called: D or E."""
-    has_classes: ClassVar[bool]
+    set_name: ClassVar[Literal["D", "E"]] = "D"
+    """What the labels of its rule model are called: D if they are the correct k, else E."""
+    has_classes: ClassVar[bool] = False
     """Whether the k are told apart by class only, so that the classes are worth showing."""
-    sentences: ClassVar[Mapping[str, str]]
+    sentences: ClassVar[Mapping[str, str]] = {
+        "deterministic": "one prediction f(k) for all pairs with GCD k",
+        "products": "D is all products of the learned prime powers",
+        "largest_divisor": "f(k) is the largest element of D that divides k",
+    }
     """What each of its rules says."""
-    decides: ClassVar[str] = "largest"
-    """Which of the labels that divide the GCD gives the answer."""
 
     @abstractmethod
     def read(self, evidence: Evidence) -> Reading:
@@ -145,19 +146,8 @@ class Form(ABC):
         return self.letter
 
 
-SENTENCES_OF_D: Mapping[str, str] = {
-    "deterministic": "one prediction f(k) for all pairs with GCD k",
-    "products": "D is all products of the learned prime powers",
-    "largest_divisor": "f(k) is the largest element of D that divides k",
-}
-
-
 class Sieve(Form):
     """The forms that hold by the divisors in D: R and G. Abstract: they differ in `why`."""
-
-    set_name = "D"
-    has_classes = False
-    sentences = SENTENCES_OF_D
 
     def read(self, evidence: Evidence) -> Reading:
         return evidence.by_divisors
@@ -259,9 +249,6 @@ class NoForm(Form):
 
     letter = "none"
     title = "none of the paper's three forms"
-    set_name = "D"
-    has_classes = False
-    sentences = SENTENCES_OF_D
 
     def read(self, evidence: Evidence) -> Reading:
         return evidence.read_divisors(Transition())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from gcdformer.evaluation.table import UNREADABLE, PredictionTable, readable
 from gcdformer.explanation.rules import RuleModel
@@ -91,6 +92,15 @@ def find_mistakes(table: PredictionTable, shares: Shares, largest: int) -> Mista
                     tuple(weakest[:2 * MOST_SHOWN]))
 
 
+class CounterexampleView(TypedDict):
+    a: int
+    b: int
+    gcd: int
+    prediction: int | None
+    rule: int | None
+    set: str
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """A pair of a test set on which the model does not answer what the rules say; None stands for no integer."""
@@ -108,7 +118,7 @@ class Counterexample:
         instead = "no rule says so" if self.rule is None else f"not {self.rule}"
         return f"({self.a}, {self.b}) -> {'unreadable' if self.prediction is None else self.prediction}, {instead}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CounterexampleView:
         return {"a": self.a, "b": self.b, "gcd": self.gcd, "prediction": self.prediction, "rule": self.rule, "set": self.set}
 
 

@@ -1,4 +1,4 @@
-"""The three rules in the paper's forms, checked k by k.
+"""The rules of the paper's forms, checked k by k: three for R and G, four for U.
 
 R and G (they differ only in whether a learned prime does not divide the base): predictions are deterministic; D is all
 products of the learned prime powers; f(k) is the largest element of D that divides k. U (uniform outcomes): the k fall
@@ -189,12 +189,12 @@ class Rule:
     def of(cls, breaches: Sequence[Breach], tested: int, excused: Container[int] = (), undecided: Container[int] = (),
            broken: int | None = None) -> Rule:
         """`breaches` by some of the `tested` k. `broken` is how many k the exceptions stand for, if not one each."""
-        pardoned = [breach for breach in breaches if breach.k in excused]
-        open_ones = [breach for breach in breaches if breach.k in undecided and breach.k not in excused]
+        excused_breaches = [breach for breach in breaches if breach.k in excused]
+        undecided_breaches = [breach for breach in breaches if breach.k in undecided and breach.k not in excused]
         exceptions = [breach for breach in breaches if breach.k not in excused and breach.k not in undecided]
         count = len(exceptions) if broken is None else broken
-        return cls(1 - count / tested if tested else 0.0, tested - len(pardoned) - len(open_ones), exceptions, pardoned,
-                   open_ones)
+        judged = tested - len(excused_breaches) - len(undecided_breaches)
+        return cls(1 - count / tested if tested else 0.0, judged, exceptions, excused_breaches, undecided_breaches)
 
     @property
     def holds(self) -> bool:
@@ -236,10 +236,10 @@ def check_products(known: Iterable[int], tested: Iterable[int], transition: Tran
 
     missing, unexpected = expected(have) - have, have - expected(have)
     excused = (transition.learning - have) | (transition.reachable & have)
-    open_ones = undecided | (missing - expected(have - undecided)) | (unexpected & expected(have | undecided))
+    may_obey = undecided | (missing - expected(have - undecided)) | (unexpected & expected(have | undecided))
     breaches = [NotAllProducts(k, missing=True) for k in sorted(missing)]
     breaches += [NotAllProducts(k, missing=False) for k in sorted(unexpected)]
-    return Rule.of(breaches, len(could), excused, open_ones if undecided else ())
+    return Rule.of(breaches, len(could), excused, may_obey if undecided else ())
 
 
 def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[int],
@@ -250,9 +250,9 @@ def check_largest_divisor(shares: Shares, model: RuleModel, excused: frozenset[i
                 for (k, s), answer in zip(shares.items(), answers, strict=True)
                 if mode(s) == UNREADABLE or mode(s) != answer]
     without, with_all = set(model.labels) - undecided, set(model.labels) | undecided
-    open_ones = {breach.k for breach in breaches
+    may_obey = {breach.k for breach in breaches
                  if breach.prediction in (largest_divisor(without, breach.k), largest_divisor(with_all, breach.k))}
-    return Rule.of(breaches, len(shares), excused, open_ones if undecided else ())
+    return Rule.of(breaches, len(shares), excused, may_obey if undecided else ())
 
 
 def class_model(classes: list[Class]) -> RuleModel:

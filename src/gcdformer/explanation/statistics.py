@@ -11,6 +11,7 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 CONFIDENCE_Z = 1.959963984540054
 TAIL = 0.025
@@ -30,6 +31,13 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half))
+
+
+class FidelityView(TypedDict):
+    value: float
+    low: float
+    high: float
+    n: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Fidelity:
         low, high = self.interval
         return True if low >= wanted else False if high < wanted else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FidelityView:
         low, high = self.interval
         return {"value": self.value, "low": low, "high": high, "n": self.n}
 

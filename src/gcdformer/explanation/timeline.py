@@ -9,9 +9,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from gcdformer.explanation.sieve import components, prime_power
 
 SHORTEST_STAGNATION = 3
+
+
+class TimelineStep(TypedDict):
+    """An epoch at which D changed; `causes` has for a prime power the k that it brought."""
+
+    epoch: int
+    entered: list[int]
+    left: list[int]
+    causes: dict[str, list[int]]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -31,7 +43,7 @@ class Step:
             parts.append(f"lost {', '.join(map(str, self.left))}")
         return f"epoch {self.epoch}: {'; '.join(parts)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TimelineStep:
         return {"epoch": self.epoch, "entered": self.entered, "left": self.left,
                 "causes": {str(q): brought for q, brought in self.causes.items()}, "text": self.sentence()}
 

@@ -6,6 +6,7 @@ A few models and explanations are cached. Torch is imported by `warm_up`, or at 
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import suppress
 from math import gcd
 from typing import TYPE_CHECKING, Annotated
@@ -18,11 +19,11 @@ from gcdformer.errors import UserError
 from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.lab.cache import Cache, stamp
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import chosen_prior, offered_prior
 from gcdformer.lab.schema import doc
-from gcdformer.lab.views import epochs_with_weights, explain_epoch, require_gcd
-from gcdformer.numbers.encoding import BEGIN, END, Vocabulary
+from gcdformer.lab.views import askable_epochs, explain_epoch, require_gcd
+from gcdformer.numbers.encoding import BEGIN, DIGIT_0, END, Vocabulary
 from gcdformer.numbers.theory import totient_sums
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.run import Run
@@ -100,6 +101,8 @@ class Asker:
         self.catalogue = catalogue
         self._models: Cache[Predictor] = Cache(CACHED_MODELS)
         self._explanations: Cache[Explanation] = Cache(CACHED_EXPLANATIONS)
+        self._asking = threading.Lock()
+        """Attention is read by hooks, which would also see another question to the same model."""
 
     def warm_up(self, run: str) -> None:
         """Load what the first question to this run needs, by asking one. One thread: the cores belong to training."""
@@ -110,7 +113,8 @@ class Asker:
         with suppress(UserError):  # a run that cannot be asked says so to whoever asks it
             self.ask(self.catalogue.find(run), 1, 1, None)
 
-    def ask(self, entry: Entry, a: int, b: int, epoch: int | None, prior: str | None = None, share: float = 1.0) -> Asked:
+    def ask(self, entry: ListedRun, a: int, b: int, epoch: int | None, prior: str | None = None,
+            share: float = 1.0) -> Asked:
         """Everything the page shows of one question; the newest epoch with weights if none is named. Decided under a prior,
         a share of the way from the training's; under the run's own if none is named."""
         require_gcd(self.catalogue, entry, NOT_A_GCD)
@@ -125,11 +129,13 @@ class Asker:
         inputs = problem.encode_questions(np.array([[a, b]], dtype=np.int64))[0][0].tolist()
         decider = Decider(predictor.model, problem, inputs)
         under = predictor.prior if prior is None else chosen_prior(config, problem, step, prior, share)
-        own = decider.decide(predictor.prior)
-        tokens = own if prior is None else decider.decide(under)
-        decoded = trace(predictor.model, inputs, problem.longest_target, tokens)
+        with self._asking:
+            own = decider.decide(predictor.prior)
+            tokens = own if prior is None else decider.decide(under)
+            decoded = trace(predictor.model, inputs, problem.longest_target, tokens)
+            patterns = attention(predictor.model, inputs, [BEGIN, *tokens[:-1]])
+            candidates = decider.candidates(under or offered_prior(config, problem, step), under is not None)
         prediction, usual = decider.value(tokens), decider.value(own)
-        patterns = attention(predictor.model, inputs, [BEGIN, *tokens[:-1]])
         explanation = self.explanation(entry, chosen)
         k = gcd(a, b)
         return {
@@ -145,10 +151,10 @@ class Asker:
                 "encoder": pattern_view(patterns.encoder), "decoder": pattern_view(patterns.decoder),
                 "cross": pattern_view(patterns.cross)},
             "own": usual,
-            "candidates": decider.candidates(under or offered_prior(config, problem, step), under is not None),
+            "candidates": candidates,
         }
 
-    def surprise(self, entry: Entry, epoch: int | None) -> Surprise:
+    def surprise(self, entry: ListedRun, epoch: int | None) -> Surprise:
         """A pair on which the model disagrees with its rules, from the test sets of that epoch; nulls if none is known."""
         require_gcd(self.catalogue, entry, NOT_A_GCD)
         chosen = self.epoch_with_weights(entry, epoch)
@@ -158,24 +164,24 @@ class Asker:
         example = random.choice(known)
         return {"epoch": chosen, "a": example.a, "b": example.b, "known": len(known)}
 
-    def epoch_with_weights(self, entry: Entry, epoch: int | None) -> int:
+    def epoch_with_weights(self, entry: ListedRun, epoch: int | None) -> int:
         with reading(entry.path):
             config = self.catalogue.config(entry)
-            known = epochs_with_weights(entry, config.training.steps_per_epoch, len(RunFolder(entry.path).metrics()))
+            known = askable_epochs(entry, config.training.steps_per_epoch, len(RunFolder(entry.path).metrics()))
         if not known:
             raise UserError("ask: this run has no evaluated epoch with weights yet")
         if epoch is not None and epoch not in known:
             raise UserError(f"epoch: its weights are not kept; those of {', '.join(map(str, known))} are")
         return known[-1] if epoch is None else epoch
 
-    def predictor(self, entry: Entry, epoch: int) -> Predictor:
+    def predictor(self, entry: ListedRun, epoch: int) -> Predictor:
         def make() -> Predictor:
             with reading(entry.path):
                 return Run(entry.path).predictor(epoch)
 
         return self._models.get((entry.path, epoch, stamp(entry.path / "config.toml")), make)
 
-    def explanation(self, entry: Entry, epoch: int) -> Explanation:
+    def explanation(self, entry: ListedRun, epoch: int) -> Explanation:
         mark = stamp(RunFolder(entry.path).predictions_path(epoch))
         return self._explanations.get((entry.path, epoch, mark), lambda: explain_epoch(self.catalogue, entry, epoch)[1])
 
@@ -188,7 +194,7 @@ def other_prior(k: int, prediction: int | None, usual: int | None) -> str:
 
 def places(tokens: list[int], base: int) -> str | None:
     """The answer's digits as a sum of powers of the base: `1 x 30 + 10`. None if there is only one digit or no integer."""
-    digits = [token - 5 for token in tokens[1:-1]] if len(tokens) > 3 and tokens[-1] == END else []
+    digits = [token - DIGIT_0 for token in tokens[1:-1]] if len(tokens) > 3 and tokens[-1] == END else []
     if len(digits) < 2 or min(digits) < 0:
         return None
     powers = range(len(digits) - 1, -1, -1)

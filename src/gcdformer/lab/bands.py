@@ -12,11 +12,11 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.words import Mark, band_mark, band_share
 from gcdformer.errors import UserError
-from gcdformer.explanation.bands import limits_text
+from gcdformer.explanation.bands import BandJson, limits_text
 from gcdformer.explanation.statistics import CERTIFIED_FIDELITY
 from gcdformer.lab.cache import Cache, stamp
-from gcdformer.lab.catalogue import Entry, reading
-from gcdformer.lab.schema import FidelityView, doc
+from gcdformer.lab.catalogue import ListedRun, reading
+from gcdformer.lab.schema import doc
 from gcdformer.runs.explain import add_run_bands, explain_run, has_weights
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.run import Run
@@ -24,17 +24,11 @@ from gcdformer.runs.run import Run
 CACHED_BANDS = 64
 
 
-class BandView(TypedDict):
+class BandView(BandJson):
     """A set of pairs, and how the rules and the truth fare in it."""
 
-    name: str
     mark: Annotated[Mark, doc("yes, no, or wait: whether the rules predict enough of the answers; wait is undecided")]
-    holds: bool | None
-    fidelity: FidelityView
     shown: Annotated[str, doc("the fidelity with its interval")]
-    accuracy: float
-    n: int
-    gcds: Annotated[int, doc("how many k were tried")]
 
 
 class BandsView(TypedDict):
@@ -49,7 +43,7 @@ class BandsView(TypedDict):
     bands: list[BandView]
 
 
-def bands_view(entry: Entry, epoch: int) -> BandsView:
+def bands_view(entry: ListedRun, epoch: int) -> BandsView:
     """The bands of an evaluated epoch, as `gcdformer explain` judges them; refused if its weights are not kept."""
     with reading(entry.path):
         run = Run(entry.path)
@@ -57,15 +51,11 @@ def bands_view(entry: Entry, epoch: int) -> BandsView:
         epoch = run.epoch(str(epoch))
         if not has_weights(run, epoch):
             raise UserError(f"epoch: the weights of epoch {epoch} are not kept, so sizes and orders cannot be judged")
-        found = add_run_bands(explain_run(run, epoch), run, epoch)
-        bands: list[BandView] = []
-        for band in found.bands:
-            low, high = band.fidelity.interval
-            bands.append({"name": band.name, "mark": band_mark(band), "holds": band.holds,
-                          "fidelity": {"value": band.fidelity.value, "low": low, "high": high, "n": band.fidelity.n},
-                          "shown": band_share(band), "accuracy": band.accuracy, "n": band.fidelity.n, "gcds": band.gcds})
-        return {"epoch": epoch, "certified": found.certified, "domain": found.domain, "limits": limits_text(found.bands),
-                "verdict": found.verdict, "wanted": CERTIFIED_FIDELITY, "bands": bands}
+        explanation = add_run_bands(explain_run(run, epoch), run, epoch)
+        return {"epoch": epoch, "certified": explanation.certified, "domain": explanation.domain,
+                "limits": limits_text(explanation.bands), "verdict": explanation.verdict, "wanted": CERTIFIED_FIDELITY,
+                "bands": [{**band.to_json(), "mark": band_mark(band), "shown": band_share(band)}
+                          for band in explanation.bands]}
 
 
 class Bands:
@@ -75,7 +65,7 @@ class Bands:
         self._lock = threading.Lock()
         self._made: Cache[BandsView] = Cache(CACHED_BANDS)
 
-    def get(self, entry: Entry, epoch: int) -> BandsView:
+    def get(self, entry: ListedRun, epoch: int) -> BandsView:
         key = (entry.path, epoch, stamp(entry.path / "config.toml"), stamp(entry.path / "checkpoints"),
                stamp(RunFolder(entry.path).predictions_path(epoch)))
 

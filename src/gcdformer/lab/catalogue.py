@@ -25,7 +25,7 @@ MOST_RUNS = 5000
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedRun:
     """A run folder and the id under which the API knows it."""
 
     id: str
@@ -38,8 +38,8 @@ class Entry:
         return self.path in (EXAMPLE, GROKKING)
 
 
-EXAMPLES = {entry.id: entry for entry in (Entry("example", "example", EXAMPLE),
-                                          Entry("example-grokking", "example-grokking", GROKKING))}
+EXAMPLES = {entry.id: entry for entry in (ListedRun("example", "example", EXAMPLE),
+                                          ListedRun("example-grokking", "example-grokking", GROKKING))}
 """The runs that come with the package, by id."""
 
 
@@ -52,20 +52,20 @@ class Catalogue:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ListedRun] = {}
         self._configs: Cache[Config] = Cache(MOST_RUNS)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ListedRun]:
         """Every run, by name; the bundled examples if there is none."""
         if (self.root / "config.toml").is_file():
-            return [Entry(self.root.resolve().name, self.root.resolve().name, self.root)]
-        entries: dict[str, Entry] = {}
+            return [ListedRun(self.root.resolve().name, self.root.resolve().name, self.root)]
+        entries: dict[str, ListedRun] = {}
         for path in run_folders(self.root, DEPTH):
             name = path.relative_to(self.root).as_posix()
             number, key = 1, name.replace("/", "~")
             while key in entries or key in EXAMPLES:
                 number, key = number + 1, f"{name.replace('/', '~')}~{number + 1}"
-            entries[key] = Entry(key, name, path)
+            entries[key] = ListedRun(key, name, path)
             if len(entries) >= MOST_RUNS:
                 break
         return sorted(entries.values(), key=lambda entry: entry.name) or list(EXAMPLES.values())
@@ -74,7 +74,7 @@ class Catalogue:
         """Whether there are runs, so that no bundled example is shown."""
         return not self.entries()[0].is_example
 
-    def find(self, key: str) -> Entry:
+    def find(self, key: str) -> ListedRun:
         """The run of this id; the folder is walked again unless it was found before and is still there."""
         if key in EXAMPLES:
             return EXAMPLES[key]
@@ -86,13 +86,13 @@ class Catalogue:
             raise UnknownRun(f"run: there is none called '{key[:100]}' here")
         return entry
 
-    def still_there(self, entry: Entry) -> bool:
+    def still_there(self, entry: ListedRun) -> bool:
         """Whether its folder is, and neither it nor one above has become a link."""
         above = entry.path.relative_to(self.root).parts
         folders = [self.root.joinpath(*above[:length]) for length in range(1, len(above) + 1)]
         return entry.path.is_dir() and not any(folder.is_symlink() for folder in folders)
 
-    def config(self, entry: Entry) -> Config:
+    def config(self, entry: ListedRun) -> Config:
         """The run's configuration, read again only when its file changes."""
         folder = RunFolder(entry.path)
         return self._configs.get((entry.path, stamp(folder.config_path)), lambda: folder.read_config()[0])

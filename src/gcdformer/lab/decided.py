@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from gcdformer.config import checked_prior
 from gcdformer.errors import UserError
 from gcdformer.lab.cache import stamp
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import offered_priors
 from gcdformer.lab.schema import EpochDetails, doc
 from gcdformer.lab.views import epoch_details, epoch_view
@@ -46,7 +46,7 @@ class Abandoned(Exception):
     """Nobody waits for this any more."""
 
 
-def decided_view(catalogue: Catalogue, entry: Entry, epoch: int, prior: str,
+def decided_view(catalogue: Catalogue, entry: ListedRun, epoch: int, prior: str,
                  on_batch: OnBatch = lambda done, total: None) -> EpochDetails:
     """An evaluated epoch under a prior that is not the run's own, as `gcdformer explain --prior` judges it; refused if its
     weights are not kept."""
@@ -63,7 +63,7 @@ def decided_view(catalogue: Catalogue, entry: Entry, epoch: int, prior: str,
         return epoch_details(epoch, prior, tables, explain_evaluation(config, tables))
 
 
-def decided_files(catalogue: Catalogue, entry: Entry,
+def decided_files(catalogue: Catalogue, entry: ListedRun,
                   checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """What an exported page has of this: these epochs with weights, under every prior that is offered but the run's own."""
     priors = offered_priors(catalogue.config(entry))
@@ -96,7 +96,7 @@ class Decisions:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="decided")
         self._closed = False
 
-    def get(self, entry: Entry, epoch: int, prior: str) -> DecidedView:
+    def get(self, entry: ListedRun, epoch: int, prior: str) -> DecidedView:
         name = checked_prior(prior)
         with reading(entry.path):
             if name == self.catalogue.config(entry).evaluation.prior:
@@ -111,7 +111,7 @@ class Decisions:
                 job.done = 0.0  # begun again by the next to ask
         return {"epoch": epoch, "prior": name, "done": job.done, "details": details}
 
-    def job(self, entry: Entry, epoch: int, prior: str) -> Job:
+    def job(self, entry: ListedRun, epoch: int, prior: str) -> Job:
         """The job that makes it or has made it; a new one if there is none, or the last one failed."""
         key = (entry.path, epoch, prior, stamp(entry.path / "config.toml"), stamp(entry.path / "checkpoints"),
                stamp(RunFolder(entry.path).predictions_path(epoch)))
@@ -126,7 +126,7 @@ class Decisions:
                 self._jobs.popitem(last=False)
             return job
 
-    def make(self, job: Job, entry: Entry, epoch: int, prior: str) -> EpochDetails:
+    def make(self, job: Job, entry: ListedRun, epoch: int, prior: str) -> EpochDetails:
         import torch
 
         def on_batch(done: int, total: int) -> None:

@@ -13,18 +13,16 @@ from pathlib import Path
 
 from gcdformer.display.style import COLOURS
 from gcdformer.errors import UserError
-from gcdformer.lab.bundle import bundle
-from gcdformer.lab.catalogue import Catalogue, Entry
+from gcdformer.lab.bundle import PRELOAD, STYLE, THEME, bundle, single_file, style_of
+from gcdformer.lab.catalogue import Catalogue, ListedRun
 from gcdformer.lab.decided import decided_files
-from gcdformer.lab.models import model_view, model_weights
 from gcdformer.lab.paper import PAGE
 from gcdformer.lab.places import more_files
 from gcdformer.lab.priors import decides_in_page
 from gcdformer.lab.schema import About, RunDetails
-from gcdformer.lab.single_file import PRELOAD, STYLE, THEME, single_file, style_of
 from gcdformer.lab.summaries import Summaries
 from gcdformer.lab.views import epoch_view, run_view
-from gcdformer.lab.weights import full_file, half_file
+from gcdformer.lab.weights import full_file, half_file, model_view, model_weights
 from gcdformer.runs.folder import checkpoint_path
 from gcdformer.version import __version__
 
@@ -80,9 +78,9 @@ def export_single_file(roots: Sequence[Path], target: Path) -> Path:
     return target
 
 
-def entries_of(roots: Sequence[Path]) -> list[Entry]:
+def entries_of(roots: Sequence[Path]) -> list[ListedRun]:
     """The runs at these folders, each with an id of its own; a folder above a single run stands for it."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ListedRun] = {}
     for root in roots:
         found = Catalogue(root).entries()
         if found[0].is_example and not (root / "config.toml").is_file():
@@ -92,11 +90,11 @@ def entries_of(roots: Sequence[Path]) -> list[Entry]:
         number, name = 1, found[0].name
         while name in entries:
             number, name = number + 1, f"{found[0].name}~{number + 1}"
-        entries[name] = Entry(name, name, found[0].path)
+        entries[name] = ListedRun(name, name, found[0].path)
     return list(entries.values())
 
 
-def data_files(entries: Sequence[Entry]) -> Iterator[File]:
+def data_files(entries: Sequence[ListedRun]) -> Iterator[File]:
     """Everything that the page asks for: what the API would send, and the weights."""
     catalogue = Catalogue(entries[0].path)
     summaries = Summaries(catalogue)
@@ -109,7 +107,7 @@ def data_files(entries: Sequence[Entry]) -> Iterator[File]:
     yield "data/runs.json", to_json({"runs": [summaries.of(entry, live=False) for entry in entries]})
 
 
-def run_files(catalogue: Catalogue, entry: Entry, folder: str) -> Iterator[File]:
+def run_files(catalogue: Catalogue, entry: ListedRun, folder: str) -> Iterator[File]:
     """A run, its epochs, and the models of its best and its last epoch as far as their weights are there."""
     view = run_view(catalogue, entry)
     if not view["columns"]["epoch"]:
@@ -139,7 +137,7 @@ def paper_files() -> tuple[File, ...]:
     return tuple((f"data/{name}", to_json(value)) for name, value in PAGE.get().files())
 
 
-def small_weights(catalogue: Catalogue, entry: Entry, epoch: int) -> bytes:
+def small_weights(catalogue: Catalogue, entry: ListedRun, epoch: int) -> bytes:
     """In half precision; as they are if that cannot hold them, and then the page says what is wrong with them."""
     weights = model_weights(catalogue, entry, epoch)
     try:

@@ -15,11 +15,12 @@ from typing_extensions import TypedDict
 from gcdformer.display.mechanism import sentences
 from gcdformer.errors import UserError
 from gcdformer.lab.bands import bands_view
-from gcdformer.lab.catalogue import Entry, reading
+from gcdformer.lab.catalogue import ListedRun, reading
 from gcdformer.lab.schema import doc
 from gcdformer.mechanism.result import Mechanism
 from gcdformer.runs.explain import has_weights
-from gcdformer.runs.mechanism import flip_in_run, saved_mechanism, weights_digest
+from gcdformer.runs.folder import weights_digest
+from gcdformer.runs.mechanism import flip_in_run, saved_mechanism
 from gcdformer.runs.run import Run
 
 
@@ -48,18 +49,8 @@ class Flipped(TypedDict):
     answer: Annotated[int | None, doc("what came out")]
 
 
-class SentMechanism(TypedDict):
-    """The same as it is sent."""
-
-    run: str
-    command: str
-    missing: str | None
-    sentences: list[str]
-    found: dict[str, Any] | None
-
-
-def mechanism_view(entry: Entry) -> SentMechanism:
-    """The saved mechanism with its sentences; or why there is none."""
+def mechanism_view(entry: ListedRun) -> dict[str, Any]:
+    """A `MechanismView` as it is sent: the saved mechanism with its sentences; or why there is none."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
         return {"run": entry.id, "command": mechanism_command(entry), "missing": missing,
@@ -67,11 +58,11 @@ def mechanism_view(entry: Entry) -> SentMechanism:
                 "found": None if found is None else found.to_json()}
 
 
-def mechanism_command(entry: Entry) -> str:
+def mechanism_command(entry: ListedRun) -> str:
     return shlex.join(["gcdformer", "mechanism", f"runs/{entry.path.name}"])
 
 
-def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
+def flip_view(entry: ListedRun, p: int, a: int, b: int) -> Flipped:
     """Divisibility of a by p flipped inside the network: what the rules predict, and what comes out. Needs torch."""
     with reading(entry.path):
         found, missing = checked_mechanism(entry)
@@ -85,7 +76,7 @@ def flip_view(entry: Entry, p: int, a: int, b: int) -> Flipped:
                 "before": flipped.before, "expected": flipped.expected, "answer": flipped.answer}
 
 
-def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def more_files(entry: ListedRun, checkpoints: Sequence[int]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """What an exported page has of a run beside its views: the bands of these epochs with weights, the mechanism.
 
     What cannot be read says so on the page, without a path of this machine, and does not stop the export.
@@ -103,7 +94,7 @@ def more_files(entry: Entry, checkpoints: Sequence[int]) -> Iterator[tuple[str, 
                                  "sentences": [], "found": None}
 
 
-def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:
+def checked_mechanism(entry: ListedRun) -> tuple[Mechanism | None, str | None]:
     """The saved mechanism if it is that of weights that are kept, else why not."""
     run = Run(entry.path)
     found = saved_mechanism(run)
@@ -112,6 +103,6 @@ def checked_mechanism(entry: Entry) -> tuple[Mechanism | None, str | None]:
     if found.epoch is None or not has_weights(run, found.epoch):
         return None, f"The one that was made is of epoch {found.epoch}, whose weights are not kept."
     step = found.epoch * run.config.training.steps_per_epoch
-    if weights_digest(run, step) != found.weights_sha256:
+    if weights_digest(run.path, step) != found.weights_sha256:
         return None, f"The one that was made is of other weights than those of epoch {found.epoch}."
     return found, None

@@ -1,6 +1,7 @@
 """What the API sends, as types: they are the schemas of /api/openapi.json, and a notebook can rely on them.
 
-Only shapes; nothing here reads a run. Accuracy is percent; shares are 0..1; a prediction that is no integer is null.
+Only shapes; nothing here reads a run. The JSON of a class, a fidelity, a step and a pair is defined beside them, in
+`explanation/`. Accuracy is percent; shares are 0..1; a prediction that is no integer is null.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from typing_extensions import TypedDict
 
 from gcdformer.display.cells import Kind
 from gcdformer.display.words import Mark
+from gcdformer.explanation.classes import ClassOfK
+from gcdformer.explanation.forms import FORMS
+from gcdformer.explanation.mistakes import CounterexampleView
+from gcdformer.explanation.statistics import FidelityView
+from gcdformer.explanation.timeline import TimelineStep
 
 Numbers = list[float | None]
 """One value per evaluation; null where the task has no such measure."""
@@ -105,16 +111,6 @@ class Columns(TypedDict):
     throughput: Numbers
 
 
-class TimelineStep(TypedDict):
-    """An epoch at which D changed."""
-
-    epoch: int
-    entered: list[int]
-    left: list[int]
-    causes: Annotated[dict[str, list[int]], doc("prime power -> the k that it brought")]
-    text: str
-
-
 class TimelineOfD(TypedDict):
     steps: list[TimelineStep]
     prime_powers: Annotated[dict[str, int], doc("prime power -> the epoch at which it first was correct")]
@@ -148,8 +144,7 @@ class RunView(Named, Description):
     repeat: Annotated[str, doc("the command that trains it again")]
     config: Annotated[str, doc("config.toml")]
     D: NotRequired[Annotated[list[list[int]], doc("by evaluation")]]
-    nearly: NotRequired[Annotated[list[list[int]], doc(
-        "by evaluation, the k with f(k) = k that are not correct; an epoch's explanation says which are being learned")]]
+    nearly: NotRequired[Annotated[list[list[int]], doc("by evaluation, the k that are being learned")]]
     timeline: NotRequired[TimelineOfD]
 
 
@@ -169,15 +164,6 @@ class OneK(TypedDict):
     label: Annotated[int, doc("the element of D (or E) that decides")]
     factors: list[int]
     values: Annotated[list[tuple[int | None, float]], doc("[prediction, share], most frequent first")]
-
-
-class ClassOfK(TypedDict):
-    label: int
-    members: list[int]
-    prediction: int | None
-    share: float
-    values: int
-    entropy: float
 
 
 class LearnedPrime(TypedDict):
@@ -210,25 +196,9 @@ class RuleView(TypedDict):
     exceptions: list[ExceptionToRule]
 
 
-class FidelityView(TypedDict):
-    value: float
-    low: float
-    high: float
-    n: int
-
-
 class Accuracy(TypedDict):
     measured: float
-    predicted: Annotated[float, doc("if D were all the model knows; exact")]
-
-
-class CounterexampleView(TypedDict):
-    a: int
-    b: int
-    gcd: int
-    prediction: int | None
-    rule: int | None
-    set: str
+    predicted: Annotated[float, doc("if the rules were followed exactly")]
 
 
 class EpochDetails(TypedDict):
@@ -236,7 +206,7 @@ class EpochDetails(TypedDict):
 
     epoch: int
     prior: Annotated[str, doc("under which the answers were decided")]
-    form: Annotated[str, doc("the letter of the form of rules: R, G, U or none")]
+    form: Annotated[str, doc(f"the letter of the form of rules: {', '.join(map(str, FORMS))}")]
     form_says: str
     why: str
     certified: bool
@@ -244,7 +214,7 @@ class EpochDetails(TypedDict):
     D: list[int]
     being_learned: list[int]
     grokked: list[int]
-    E: list[int] | None
+    E: Annotated[list[int] | None, doc("the labels that the rules are about, if they are not D")]
     classes: list[ClassOfK] | None
     sets: Annotated[list[LearnedPrime] | None, doc("D as a product of these sets, if it is one")]
     prime_powers: list[PrimeRow]

@@ -33,7 +33,6 @@ from gcdformer.lab.bands import Bands, BandsView
 from gcdformer.lab.cache import Cache, stamp
 from gcdformer.lab.catalogue import Catalogue, UnknownRun
 from gcdformer.lab.decided import DecidedView, Decisions
-from gcdformer.lab.models import ModelView, model_view, model_weights
 from gcdformer.lab.network import Guard, is_loopback, listen, url_host
 from gcdformer.lab.paper import PAGE, LedgerRun, Paper, PaperClaim, PaperTable
 from gcdformer.lab.places import Flipped, MechanismView, flip_view, mechanism_view
@@ -41,7 +40,7 @@ from gcdformer.lab.schema import About, EpochDetails, Problem, RunDetails, Runs,
 from gcdformer.lab.summaries import Summaries, held_locks, is_live
 from gcdformer.lab.trainings import CORES, Busy, StartedTraining, TrainingList, TrainingOrder, Trainings, UnknownTraining
 from gcdformer.lab.views import epoch_view, run_view
-from gcdformer.lab.weights import full_file
+from gcdformer.lab.weights import ModelView, full_file, model_view, model_weights
 from gcdformer.runs.folder import RunFolder
 from gcdformer.version import __version__
 
@@ -63,7 +62,7 @@ Named = Annotated[str, InPath(description="as /api/paper and its tables name it"
 Epoch = Annotated[int, InPath(description="an evaluated epoch", ge=1, le=10**9)]
 EpochWanted = Annotated[int, Query(description="an evaluated epoch", ge=1, le=10**9)]
 Operand = Annotated[int, Query(description="an operand, 1..M", ge=1, le=LARGEST_INTEGER)]
-Weights = Annotated[int | None, Query(description="an epoch with weights; the newest if left out", ge=1, le=10**9)]
+WeightsEpoch = Annotated[int | None, Query(description="an epoch with weights; the newest if left out", ge=1, le=10**9)]
 
 Prior = Annotated[str | None, Query(description="training, natural, uniform, ALPHA of k^-ALPHA; the run's own if left out",
                                     max_length=30)]
@@ -152,24 +151,25 @@ def create_app(root: Path, *, host: str = "127.0.0.1", allow_training: bool = Fa
 
     @app.get("/api/runs/{run}/ask", response_model=Asked,
              summary="Ask the model for GCD(a, b): tokens, distributions, prediction, truth, reason")
-    def ask(run: RunId, a: Operand, b: Operand, epoch: Weights = None, prior: Prior = None, share: Share = 1.0) -> Asked:
+    def ask(run: RunId, a: Operand, b: Operand, epoch: WeightsEpoch = None, prior: Prior = None,
+            share: Share = 1.0) -> Asked:
         return asker.ask(catalogue.find(run), a, b, epoch, prior, share)
 
     @app.get("/api/runs/{run}/surprise", response_model=Surprise,
              summary="A pair on which the model disagrees with its own rules, if one is known")
-    def surprise(run: RunId, epoch: Weights = None) -> Surprise:
+    def surprise(run: RunId, epoch: WeightsEpoch = None) -> Surprise:
         return asker.surprise(catalogue.find(run), epoch)
 
     @app.get("/api/runs/{run}/model", response_model=ModelView,
              summary="What a page needs, beside the weights, to ask the model by itself")
-    def model(request: Request, run: RunId, epoch: Weights = None) -> Response:
+    def model(request: Request, run: RunId, epoch: WeightsEpoch = None) -> Response:
         entry = catalogue.find(run)
         return tagged(request, model_view(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
 
     @app.get("/api/runs/{run}/weights", response_class=Response,
              summary="The weights of a checkpoint that answer questions: a safetensors file, float32",
              responses={200: {"content": {WEIGHTS: {"schema": {"type": "string", "format": "binary"}}}}})
-    def weights(run: RunId, epoch: Weights = None) -> Response:
+    def weights(run: RunId, epoch: WeightsEpoch = None) -> Response:
         entry = catalogue.find(run)
         file = full_file(model_weights(catalogue, entry, asker.epoch_with_weights(entry, epoch)))
         return Response(file, media_type=WEIGHTS, headers={"Cache-Control": "no-cache"})

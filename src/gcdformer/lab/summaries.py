@@ -16,7 +16,7 @@ from gcdformer.config import Config
 from gcdformer.display.words import describe_model, examples_in_words, short_model
 from gcdformer.errors import UserError
 from gcdformer.lab.cache import Cache, stamp
-from gcdformer.lab.catalogue import MOST_RUNS, Catalogue, Entry, reading
+from gcdformer.lab.catalogue import MOST_RUNS, Catalogue, ListedRun, reading
 from gcdformer.lab.schema import DamagedRun, Description, Progress, RunSummary
 from gcdformer.runs.metrics import Line, from_text
 from gcdformer.tasks.registry import TASKS
@@ -41,7 +41,7 @@ class Summaries:
         locks = held_locks()
         return [self.of(entry, is_live(entry.path, locks)) for entry in self.catalogue.entries()]
 
-    def of(self, entry: Entry, live: bool) -> RunSummary | DamagedRun:
+    def of(self, entry: ListedRun, live: bool) -> RunSummary | DamagedRun:
         stamps = stamp(entry.path / "config.toml"), stamp(entry.path / "metrics.jsonl")
         changed = max(stamps)[0] / 1e9
         state = self._states.get((entry.path, stamps), lambda: self.read(entry))
@@ -52,7 +52,7 @@ class Summaries:
         return {"id": entry.id, "name": entry.name, "example": entry.is_example, "damaged": None, "changed": changed,
                 **description, **progress, "live": live}
 
-    def read(self, entry: Entry) -> tuple[Description, Progress] | str:
+    def read(self, entry: ListedRun) -> tuple[Description, Progress] | str:
         """What a run is and how far it has come, or what is wrong with its files."""
         try:
             with reading(entry.path):

@@ -18,6 +18,7 @@ from gcdformer.config import LARGEST_BASE, OperandDistribution, OutcomeDistribut
 from gcdformer.errors import UserError
 from gcdformer.lab.schema import doc
 from gcdformer.presets import demo
+from gcdformer.runs.folder import fresh_folder
 from gcdformer.training.signals import EXIT_INTERRUPTED
 
 LONGEST_MINUTES = 60
@@ -100,19 +101,13 @@ class Trainings:
         with self._lock:
             if any(training.process.poll() is None for training in self._trainings.values()):
                 raise Busy("training: one is running already; stop it first")
-            path = self.fresh_folder(f"lab-base-{order.base}")
+            path = fresh_folder(self.root, f"lab-base-{order.base}", self._trainings)
             errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the training
             process = subprocess.Popen(command(order, path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=errors)
             training = Training(path.name, order, process, errors)
             self._trainings[training.id] = training
             return training.report()
-
-    def fresh_folder(self, name: str) -> Path:
-        number = 1
-        while (path := self.root / (name if number == 1 else f"{name}-{number}")).exists() or path.name in self._trainings:
-            number += 1
-        return path
 
     def reports(self) -> list[StartedTraining]:
         """Newest first."""

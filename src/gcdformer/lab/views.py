@@ -12,14 +12,14 @@ from gcdformer.evaluation.table import PredictionTable, readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.sieve import components, prime_power
 from gcdformer.explanation.timeline import Timeline, timeline
-from gcdformer.lab.catalogue import Catalogue, Entry, reading
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
 from gcdformer.lab.priors import offered_priors
-from gcdformer.lab.schema import ClassOfK, Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
+from gcdformer.lab.schema import Columns, EpochDetails, OneK, PrimePower, PrimeRow, RunView, TimelineOfD
 from gcdformer.lab.summaries import Lines, describe, has_gcd, sample_lines
 from gcdformer.numbers.theory import prime_factors
 from gcdformer.presets import repeat_command
 from gcdformer.runs.explain import earlier_shares, explain_evaluation
-from gcdformer.runs.folder import RunFolder, best_line, checkpoint_steps
+from gcdformer.runs.folder import RunFolder, best_line, epochs_with_weights
 from gcdformer.tasks.registry import TASKS
 
 SHOWN_VALUES = 6
@@ -28,7 +28,7 @@ SHOWN_PAIRS = 30
 """Pairs listed on which the model and its rules differ."""
 
 
-def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
+def run_view(catalogue: Catalogue, entry: ListedRun) -> RunView:
     """A run folder, with its best epoch and those that have weights."""
     with reading(entry.path):
         config = catalogue.config(entry)
@@ -37,7 +37,7 @@ def run_view(catalogue: Catalogue, entry: Entry) -> RunView:
         view = run_details(entry.id, entry.name, config, lines, has_gcd=has_gcd(config, lines),
                            repeat=repeat_command(config, entry.path.name))
         return {**view, "example": entry.is_example, "best_epoch": best["epoch"] if best else None,
-                "checkpoints": epochs_with_weights(entry, config.training.steps_per_epoch, len(lines))}
+                "checkpoints": askable_epochs(entry, config.training.steps_per_epoch, len(lines))}
 
 
 def run_details(key: str, name: str, config: Config, lines: Lines, *, has_gcd: bool, repeat: str) -> RunView:
@@ -65,21 +65,18 @@ def columns_of(lines: Lines) -> Columns:
             "n_correct": [line.get("n_correct") for line in lines], "throughput": [line.get("throughput") for line in lines]}
 
 
-def epochs_with_weights(entry: Entry, per_epoch: int, evaluated: int) -> list[int]:
+def askable_epochs(entry: ListedRun, per_epoch: int, evaluated: int) -> list[int]:
     """The evaluated epochs whose model can be asked."""
-    steps = checkpoint_steps(entry.path)
-    return [step // per_epoch for step in steps if step and step % per_epoch == 0 and step // per_epoch <= evaluated]
+    return [epoch for epoch in epochs_with_weights(entry.path, per_epoch) if epoch <= evaluated]
 
 
 def timeline_view(history: Timeline) -> TimelineOfD:
-    return {"steps": [{"epoch": step.epoch, "entered": step.entered, "left": step.left,
-                       "causes": {str(q): brought for q, brought in step.causes.items()}, "text": step.sentence()}
-                      for step in history.steps],
+    return {"steps": [step.to_json() for step in history.steps],
             "prime_powers": {str(q): epoch for q, epoch in history.prime_powers.items()},
             "stagnation": list(history.stagnation)}
 
 
-def require_gcd(catalogue: Catalogue, entry: Entry, refusal: str) -> None:
+def require_gcd(catalogue: Catalogue, entry: ListedRun, refusal: str) -> None:
     """Refuse a run whose task has no GCD; `refusal` names the task where it says {task}."""
     with reading(entry.path):
         config = catalogue.config(entry)
@@ -88,7 +85,7 @@ def require_gcd(catalogue: Catalogue, entry: Entry, refusal: str) -> None:
             raise UserError(refusal.format(task=config.task.task))
 
 
-def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[str, PredictionTable], Explanation]:
+def explain_epoch(catalogue: Catalogue, entry: ListedRun, epoch: int) -> tuple[dict[str, PredictionTable], Explanation]:
     """The tables of an epoch and their explanation."""
     require_gcd(catalogue, entry, "epoch: a run of task '{task}' has no prediction tables")
     with reading(entry.path):
@@ -97,7 +94,7 @@ def explain_epoch(catalogue: Catalogue, entry: Entry, epoch: int) -> tuple[dict[
         return tables, explain_evaluation(catalogue.config(entry), tables, earlier_shares(folder, epoch))
 
 
-def epoch_view(catalogue: Catalogue, entry: Entry, epoch: int) -> EpochDetails:
+def epoch_view(catalogue: Catalogue, entry: ListedRun, epoch: int) -> EpochDetails:
     tables, explanation = explain_epoch(catalogue, entry, epoch)
     with reading(entry.path):
         return epoch_details(epoch, catalogue.config(entry).evaluation.prior, tables, explanation)
@@ -112,8 +109,8 @@ def epoch_details(epoch: int, prior: str, tables: Mapping[str, PredictionTable],
         "form": explanation.form.letter, "form_says": explanation.form.title, "why": explanation.why,
         "certified": explanation.certified, "verdict": explanation.verdict, "D": explanation.correct,
         "being_learned": explanation.being_learned, "grokked": explanation.grokked,
-        "E": explanation.labels if explanation.form.has_classes else None,
-        "classes": class_views(explanation) if explanation.form.has_classes else None,
+        "E": explanation.other_labels,
+        "classes": [group.to_json() for group in explanation.classes] if explanation.form.has_classes else None,
         "sets": None if sets is None else [{"prime": p, "powers": powers} for p, powers in sets],
         "prime_powers": prime_power_view(explanation),
         "f": k_views(explanation),
@@ -121,19 +118,11 @@ def epoch_details(epoch: int, prior: str, tables: Mapping[str, PredictionTable],
         "rules": [{"says": says, "holds": rule.holds, "mark": rule_mark(rule), "share": rule.share,
                    "exceptions": [{"k": breach.k, "text": breach.text} for breach in rule.exceptions]}
                   for says, rule in rule_words(explanation)],
-        "fidelity": {name: {"value": fidelity.value, "low": fidelity.interval[0], "high": fidelity.interval[1],
-                            "n": fidelity.n} for name, fidelity in explanation.fidelity.items()},
+        "fidelity": {name: fidelity.to_json() for name, fidelity in explanation.fidelity.items()},
         "accuracy": {"measured": explanation.measured_accuracy, "predicted": explanation.predicted_accuracy},
-        "counterexamples": [{"a": pair.a, "b": pair.b, "gcd": pair.gcd, "prediction": pair.prediction,
-                             "rule": pair.rule, "set": pair.set} for pair in explanation.counterexamples[:SHOWN_PAIRS]],
+        "counterexamples": [pair.to_json() for pair in explanation.counterexamples[:SHOWN_PAIRS]],
         "examples": example_pairs(tables["stratified"]),
     }
-
-
-def class_views(explanation: Explanation) -> list[ClassOfK]:
-    return [{"label": group.label, "members": list(group.members), "prediction": readable(group.prediction),
-             "share": group.shares[group.prediction], "values": group.values, "entropy": group.entropy}
-            for group in explanation.classes]
 
 
 def k_views(explanation: Explanation) -> list[OneK]:

@@ -1,31 +1,63 @@
-"""A checkpoint's weights for pages that run the model themselves, as they are or in half precision. Knows tensors, not
-models; no torch."""
+"""What a page needs to run a run's model itself: its configuration, the decision prior, and the weights of a checkpoint, as
+they are or in half precision. No torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from typing_extensions import TypedDict
 
+from gcdformer.data.problem import Problem
 from gcdformer.errors import DamagedFile, UserError
+from gcdformer.lab.catalogue import Catalogue, ListedRun, reading
+from gcdformer.lab.priors import PriorView, decides_in_page, prior_view
+from gcdformer.lab.schema import doc
 from gcdformer.runs.files import read_checked, read_sums
+from gcdformer.runs.folder import AVERAGE, FILES, checkpoint_path
 
-CHECKPOINT_FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
-"""As `runs/checkpoint.py` writes them, which needs torch."""
-AVERAGE = "average/"
-"""How the names of averaged weights begin among the optimiser's tensors; if there are any, they answer questions."""
+LARGEST_IN_PAGE = 4_000_000
+"""Bytes of float32 weights up to which a page asks the model itself."""
 Weights = dict[str, npt.NDArray[np.float32]]
+
+
+class ModelView(TypedDict):
+    """A checkpoint's model, without its weights."""
+
+    run: str
+    epoch: int
+    config: Annotated[dict[str, Any], doc("the sections [task] and [model] of config.toml")]
+    bytes: Annotated[int, doc("size of the weights in float32")]
+    in_page: Annotated[bool, doc("whether it is small enough for a page to run it")]
+    prior: Annotated[PriorView | None, doc("null if it is not known what training showed")]
+
+
+def model_view(catalogue: Catalogue, entry: ListedRun, epoch: int) -> ModelView:
+    """The model of an epoch that has weights."""
+    weights = model_weights(catalogue, entry, epoch)
+    with reading(entry.path):
+        size = sum(weight.nbytes for weight in weights.values())
+        config = catalogue.config(entry)
+        prior = prior_view(config, Problem.of(config), epoch * config.training.steps_per_epoch)
+        return {"run": entry.id, "epoch": epoch, "config": config.model_dump(mode="json", include={"task", "model"}),
+                "bytes": size, "in_page": size <= LARGEST_IN_PAGE and decides_in_page(config), "prior": prior}
+
+
+def model_weights(catalogue: Catalogue, entry: ListedRun, epoch: int) -> Weights:
+    with reading(entry.path):
+        step = epoch * catalogue.config(entry).training.steps_per_epoch
+        return checkpoint_weights(checkpoint_path(entry.path, step))
 
 
 def checkpoint_weights(path: Path) -> Weights:
     """The float32 tensors that answer questions at the checkpoint in this folder, every byte checked."""
-    sums = read_sums(path, CHECKPOINT_FILES)
-    model = read_tensors(path / CHECKPOINT_FILES[0], sums)
-    averages = {name.removeprefix(AVERAGE): tensor for name, tensor in read_tensors(path / CHECKPOINT_FILES[1], sums).items()
-                if name.startswith(AVERAGE)}
+    sums, mark = read_sums(path, FILES), f"{AVERAGE}/"
+    model, optimizer = (read_tensors(path / name, sums) for name in FILES[:2])
+    averages = {name.removeprefix(mark): tensor for name, tensor in optimizer.items() if name.startswith(mark)}
     weights = averages or model
     for name, weight in weights.items():
         if weight.dtype != np.float32:

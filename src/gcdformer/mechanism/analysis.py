@@ -22,7 +22,7 @@ from gcdformer.mechanism.result import Best, Example, Matrix, Moment, Power, Pri
 from gcdformer.mechanism.subspace import Basis, Contexts, draw_contexts, find_subspace, read_clock, residue_share
 from gcdformer.mechanism.verdict import (
     GAIN,
-    LEAST_PAIRS,
+    LEAST_SWAPS,
     LOCATED,
     STRONG,
     best_place,
@@ -86,8 +86,8 @@ class Analysis:
             if len(usable) >= self.count:
                 break
         have = 0 if usable is None else len(usable)
-        if usable is None or have < LEAST_PAIRS:
-            raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_PAIRS} are needed")
+        if usable is None or have < LEAST_SWAPS:
+            raise TooFewPairs(f"the model follows the rules on {have} of {drawn} counterfactuals; {LEAST_SWAPS} are needed")
         return Drawn(usable.take(slice(0, self.count)), drawn, have / drawn)
 
     def following(self, swaps: Swaps) -> Swaps:
@@ -120,8 +120,9 @@ class Analysis:
         counts = [int((self.layout.tokens(removing.pairs)[:, slot] >= 0).sum()) for slot in range(width)]
         best = best_place(removes, adds, counts, self.layout.names)
         self.tick()
-        return Side(len(removing), drawn.drawn, drawn.following, removes, adds, counts, digits, best,
-                    self.grown(best, removing), first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
+        return Side(pairs=len(removing), drawn=drawn.drawn, following=drawn.following, interchange=removes, adding=adds,
+                    counts=counts, digits=digits, best=best, whole=self.grown(best, removing),
+                    answers=first_answers(singles, removed[:len(singles)], EXAMPLES, width)), removing
 
     def grown(self, best: Best, removing: Swaps) -> Whole:
         """The best position, and further ones as long as they help and both directions fall short: at each step the one that
@@ -204,7 +205,7 @@ class Analysis:
         questions = np.concatenate([swaps.pairs[::2], swaps.sources[1::2]])
         neutral = self.following(draw_neutral(self.rules, self.layout, questions, number, self.rng))
         place = Place(side.whole.site, tuple(side.whole.positions))
-        if len(neutral) < LEAST_PAIRS:
+        if len(neutral) < LEAST_SWAPS:
             neutral = self.following(draw_other(self.rules, self.layout, questions, number, self.rng))
             place = Place(side.whole.site, self.layout.digit_slots(number))
         moved = self.exchange.answers(neutral, [place])[0]

@@ -114,10 +114,7 @@ class Interchange:
         """What the prior adds to the logits (V,) of an answer's digit."""
         if self.tree is None:
             return None
-        offsets = torch.full((self.problem.vocabulary.size,), self.tree.least, device=self.device)
-        listed = torch.from_numpy(self.tree.answers[:, DIGIT]).to(self.device)
-        offsets[listed] = torch.from_numpy(self.tree.offsets).to(offsets)
-        return offsets
+        return torch.from_numpy(self.tree.token_offsets(self.problem.vocabulary.size)).to(self.device, torch.float32)
 
     @cached_property
     def sites(self) -> Sites:

@@ -60,10 +60,11 @@ def analyse(predictor: Predictor, explanation: Explanation, *, pairs: int, seed:
         unlearned += [] if tried is None else [tried]
         analysis.tick()
     alarms = raised_alarms(primes, unlearned)
-    return Mechanism(explanation.base, explanation.correct, family_of(analysis.exchange), analysis.layout.names,
-                     analysis.exchange.sites.encoder + analysis.exchange.sites.decoder, primes, skipped,
-                     overlaps(primes, bases), unlearned, alarms, run_verdict(primes, alarms), seed,
-                     round(monotonic() - began, 1))
+    return Mechanism(base=explanation.base, D=explanation.correct, family=family_of(analysis.exchange),
+                     positions=analysis.layout.names,
+                     sites=analysis.exchange.sites.encoder + analysis.exchange.sites.decoder, primes=primes, skipped=skipped,
+                     overlap=overlaps(primes, bases), unlearned=unlearned, alarms=alarms,
+                     verdict=run_verdict(primes, alarms), seed=seed, seconds=round(monotonic() - began, 1))
 
 
 def overlaps(primes: Sequence[Prime], bases: Sequence[Basis]) -> list[list[float | None]]:

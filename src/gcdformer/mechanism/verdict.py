@@ -29,7 +29,7 @@ CONTROL = 0.05
 answer is right by accident only; one in twenty is far above what fresh weights do, and far below what a place must do."""
 ENOUGH = 0.9
 """A subspace is enough if its swap does this share of what the whole swap does."""
-LEAST_PAIRS = 20
+LEAST_SWAPS = 20
 """Pairs below which nothing is said: the 95 % interval of one half would be wider than 0.4."""
 LOCATED, SPREAD, NOT_FOUND = "located", "spread", "not found"
 NEARLY = 0.04
@@ -38,7 +38,7 @@ NEARLY = 0.04
 
 def share_of(moved: Moved, wanted: Integers) -> float | None:
     """The share of answers that are the wanted ones; None if too few swaps have the place."""
-    return float(moved.agree(wanted).mean()) if len(moved.swaps) >= LEAST_PAIRS else None
+    return float(moved.agree(wanted).mean()) if len(moved.swaps) >= LEAST_SWAPS else None
 
 
 def matrix(places: Sequence[Place], moved: Sequence[Moved], wanted: Integers, width: int) -> Matrix:

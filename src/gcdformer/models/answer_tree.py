@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gcdformer.numbers.encoding import BEGIN, END, PAD, Integers, Mask
 
-Scores = npt.NDArray[np.float64]
+LogScores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class AnswerTree:
 
     answers: Integers
     """(answers, longest), END included, padded."""
-    offsets: Scores
+    offsets: LogScores
     """(answers,)."""
     paths: Integers
     """(nodes, deepest): BEGIN and the prefix of each node, padded. Node 0 is the empty prefix, node 1 the sign."""
     lengths: Integers
-    bounds: Scores
+    bounds: LogScores
     """(slots,): the largest offset among the answers of a slot."""
     first_tokens: Integers
     """What follows the sign, and the slots it leads to."""
@@ -65,6 +65,12 @@ class AnswerTree:
         """Whether every answer is one token between the sign and END."""
         return bool(self.paths.shape[1] == 3)
 
+    def token_offsets(self, vocabulary: int) -> LogScores:
+        """(vocabulary,): what is added to the logits of the token behind the sign, if every answer is one token."""
+        offsets = np.full(vocabulary, self.least)
+        offsets[self.answers[:, 1]] = self.offsets
+        return offsets
+
     @cached_property
     def numbers(self) -> dict[tuple[int, ...], int]:
         """The number of each answer, by its tokens without padding."""
@@ -81,13 +87,13 @@ class AnswerTree:
         """Which of these rows are listed answers."""
         return self.number_of(tokens) >= 0
 
-    def offsets_of(self, tokens: Integers) -> Scores:
+    def offsets_of(self, tokens: Integers) -> LogScores:
         """The offset of each of these rows."""
         number = self.number_of(tokens)
         return np.where(number < 0, self.least, self.offsets[number])
 
 
-def answer_tree(sequences: list[list[int]], offsets: Scores) -> AnswerTree:
+def answer_tree(sequences: list[list[int]], offsets: LogScores) -> AnswerTree:
     """The tree of these answers, each a sign, some tokens and END."""
     numbers: dict[tuple[int, ...], int] = {(): 0}
     children: list[dict[int, int]] = [{}]
@@ -116,7 +122,8 @@ def answer_tree(sequences: list[list[int]], offsets: Scores) -> AnswerTree:
     tables = [[[*pick(child), *[empty] * (width - len(child))] for child in later]
               for pick, empty in ((dict.keys, PAD), (dict.values, none))]
     next_tokens, next_slots = (np.array(table, dtype=np.int64) for table in tables)
-    return AnswerTree(answers, np.asarray(offsets, dtype=np.float64), paths,
-                      np.array([1 + len(prefix) for prefix in numbers], dtype=np.int64), bounds,
-                      np.array(list(children[1]), dtype=np.int64), np.array(list(children[1].values()), dtype=np.int64),
-                      next_tokens, next_slots)
+    return AnswerTree(
+        answers=answers, offsets=np.asarray(offsets, dtype=np.float64), paths=paths,
+        lengths=np.array([1 + len(prefix) for prefix in numbers], dtype=np.int64), bounds=bounds,
+        first_tokens=np.array(list(children[1]), dtype=np.int64),
+        first_slots=np.array(list(children[1].values()), dtype=np.int64), next_tokens=next_tokens, next_slots=next_slots)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gcdformer.models.answer_tree import AnswerTree, Scores
+from gcdformer.models.answer_tree import AnswerTree, LogScores
 from gcdformer.models.generate import generate
 from gcdformer.models.interface import Seq2Seq
 from gcdformer.numbers.encoding import BEGIN, END, PAD, Integers, Mask
@@ -90,10 +90,7 @@ def choose_one_token(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: Answ
         states, state = model.advance(state, tokens)
         logits = model.project(states[:, -1]).float()
         if position == 1:
-            offsets = torch.full_like(logits[0], tree.least)
-            listed = torch.from_numpy(tree.answers[:, 1]).to(device)
-            offsets[listed] = torch.from_numpy(tree.offsets).to(offsets)
-            logits += offsets
+            logits += torch.from_numpy(tree.token_offsets(logits.shape[1])).to(logits)
         tokens = logits.argmax(-1, keepdim=True)
         chosen.append(tokens)
         if position == 0:
@@ -101,7 +98,7 @@ def choose_one_token(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: Answ
         elif position == 1:
             largest = logits.gather(1, tokens)
             lead = (largest - logits.scatter_(1, tokens, -torch.inf).amax(-1, keepdim=True))[:, 0]
-            proved &= torch.isin(tokens[:, 0], listed)
+            proved &= torch.isin(tokens[:, 0], torch.from_numpy(tree.answers[:, 1]).to(device))
         else:
             proved &= (tokens[:, 0] == END) & (lead > logits.logsumexp(-1) - logits[:, END])
     outputs = np.full((n, longest), PAD, dtype=np.int64)
@@ -120,7 +117,7 @@ class Search:
         self.scores = np.full((count, tree.slots), -np.inf)
         self.place = np.zeros(count, dtype=np.int64)
         """The node at which the greedy sequence is, as far as it is known; OUTSIDE, or LISTED."""
-        self.greedy: Scores = np.zeros(count)
+        self.greedy: LogScores = np.zeros(count)
         """ln p of the greedy sequence as far as it is known."""
         self.finished = np.zeros(count, dtype=np.bool_)
         self.greedy_tokens = np.full((count, longest), PAD, dtype=np.int64)
@@ -208,7 +205,7 @@ class Search:
         self.scores[rows, self.tree.other] = totals + self.tree.least
 
 
-def sequence_log_probs(paths: Paths, rows: Integers, tokens: Integers) -> Scores:
+def sequence_log_probs(paths: Paths, rows: Integers, tokens: Integers) -> LogScores:
     """ln p of whole output sequences (n, longest), END included, for some rows of a batch."""
     lengths = (tokens != PAD).cumsum(1).argmax(1) + 1
     given = np.concatenate([np.full((len(rows), 1), BEGIN), tokens[:, :-1]], axis=1)
@@ -220,7 +217,7 @@ def sequence_log_probs(paths: Paths, rows: Integers, tokens: Integers) -> Scores
     return totals
 
 
-def log_evidence(paths: Paths, tree: AnswerTree, count: int, tolerance: float) -> Scores:
+def log_evidence(paths: Paths, tree: AnswerTree, count: int, tolerance: float) -> LogScores:
     """ln of the sum over all sequences s of p(s | x) exp(offset(s)), for each row of a batch, to a relative tolerance.
 
     A prefix that was not looked at adds between exp(least) and exp(its bound) times its probability. The one with the

@@ -21,7 +21,6 @@ class Purpose(IntEnum):
     REPEATED_SET = 3
     REPEAT_CHOICE = 4
     RESHUFFLE = 5
-    WEIGHTS = 6
     CHECKS = 7
     FILE_ORDER = 8
     QUESTIONS = 9

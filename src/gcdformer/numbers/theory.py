@@ -93,19 +93,6 @@ def prime_factors(n: int) -> dict[int, int]:
     return factors
 
 
-def products_of_primes(primes: Iterable[int], maximum: int) -> list[int]:
-    """All products of powers of these primes up to the maximum, sorted."""
-    known = [1]
-    for p in primes:
-        power = 1
-        fresh = []
-        while power * p <= maximum:
-            power *= p
-            fresh += [k * power for k in known if k * power <= maximum]
-        known += fresh
-    return sorted(known)
-
-
 def base_limit_accuracy(base: int) -> float:
     """Percent, in the limit, of the rule model that knows all products of the primes of B: the right formula."""
     return 100.0 * 6 / pi**2 * prod(p**2 / (p**2 - 1) for p in prime_factors(base))

@@ -160,9 +160,9 @@ ALL: dict[str, Claim] = {claim.name: claim for claim in (
           "products of a run exchange their times", for_bases(Experiment, bases=(30, 210)),
           over_runs(has_divisors, look.products_follow), FEW, look.follow_by_chance),
     Claim("prior", "A claim of ours: uniform outcomes break the rules only as long as the answer is chosen under the "
-          "uniform prior.", "runs", f"asked under the natural prior, the same weights follow a form of rules, which tells "
-          f"{LEAST_FIDELITY:.0%} of natural pairs and implies their accuracy within {POINTS:g} point; under the training "
-          "prior those of uniform outcomes do not, and all others, the control, do",
+          "uniform prior.", "runs", f"asked under the natural prior, the same weights follow a form of rules, which "
+          f"predicts {LEAST_FIDELITY:.0%} of natural pairs and implies their accuracy within {POINTS:g} point; under the "
+          "training prior those of uniform outcomes do not, and all others, the control, do",
           (UNI_10, UNI_1000, *map(uniform, (LARGE, 2023, 2401)), *map(inverse, (10, LARGE, 2023)), Experiment(10),
            benford(LARGE)), over_runs(was_asked, rules_under_priors), least=8, under_priors=True),
 )}
@@ -248,7 +248,7 @@ class Verdict:
     def to_json(self) -> Json:
         return {"name": self.claim.name, "statement": self.claim.statement, "verdict": self.status, "held": self.held,
                 "of": self.of, "ties": self.ties, "least": self.claim.least, "unit": self.claim.unit,
-                "rule": self.claim.rule, "told": self.summary, "chance": asdict(self.chance) if self.chance else None,
+                "rule": self.claim.rule, "text": self.summary, "chance": asdict(self.chance) if self.chance else None,
                 "evidence": [observation.to_json() for observation in self.observations],
                 "missing": list(self.missing), "command": self.command}
 

@@ -198,7 +198,7 @@ class ComparedTable:
                 "rows": self.rows, "columns": self.columns, "cells": [cell.to_json() for cell in self.cells],
                 "published": self.counts.published, "measured": self.counts.measured, "agree": self.counts.agreeing,
                 "curves": [run.to_json() for run in self.curves],
-                "alike": [run.to_json() for run in self.similar], "runs": self.runs}
+                "similar": [run.to_json() for run in self.similar], "runs": self.runs}
 
 
 def compare_tables(entries: Iterable[Entry] | None = None, *, names: Iterable[str] | None = None,

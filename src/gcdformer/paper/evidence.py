@@ -69,7 +69,7 @@ class Observation:
 
     def to_json(self) -> Json:
         return {"where": self.where, "held": self.finding.held, "of": self.finding.of, "ties": self.finding.ties,
-                "told": self.finding.text, "recipe": self.runs[0].recipe, "current": self.current,
+                "text": self.finding.text, "recipe": self.runs[0].recipe, "current": self.current,
                 "runs": [run.name for run in self.runs]}
 
 

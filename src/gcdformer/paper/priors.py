@@ -22,7 +22,7 @@ def was_asked(entry: Entry) -> bool:
 
 
 def follows_rules(figures: UnderPrior) -> bool:
-    """Whether a form fits and tells nearly all natural pairs."""
+    """Whether a form fits and predicts nearly all natural pairs."""
     return figures.has_form and figures.natural >= LEAST_FIDELITY
 
 

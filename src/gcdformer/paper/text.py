@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+MOST_LISTED = 40
+
 
 @dataclass(frozen=True)
 class Span:
@@ -51,7 +53,8 @@ def millions(examples: int) -> str:
     return f"{examples / 1e6:.{0 if examples >= 1e8 else 1}f} M examples"
 
 
-def shorten(values: Iterable[object], most: int = 40) -> str:
-    """Values with commas between; beyond `most` they are only counted."""
+def shorten(values: Iterable[object]) -> str:
+    """Values with commas between; beyond MOST_LISTED they are only counted."""
     listed = list(map(str, values))
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    more = len(listed) - MOST_LISTED
+    return ", ".join(listed[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -43,18 +43,12 @@ def write_report(path: Path, runs: list[Run], checkpoint: str = "last") -> None:
 
 def write_figures(folder: Path, runs: list[Run], checkpoint: str = "last") -> list[Path]:
     """The figures of the report as SVG and PNG files."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = {"curves": figures.curves({name: run.metrics for name, run in named(runs).items()},
                                       timeline(runs[0].metrics) if len(runs) == 1 and has_gcd(runs[0]) else None)}
     if len(runs) == 1 and has_gcd(runs[0]):
         drawn["raster"] = figures.raster(runs[0].metrics)
         drawn["heat-map"] = figures.heat_map(runs[0].prediction_tables(checkpoint)["stratified"])
-    written = []
-    for name, figure in drawn.items():
-        for ending in ("svg", "png"):
-            written.append(folder / f"{name}.{ending}")
-            figures.save(figure, written[-1])
-    return written
+    return figures.save_all(folder, drawn)
 
 
 def write_explanation(path: Path, explanation: Explanation, what: str, history: Timeline | None,

@@ -121,12 +121,5 @@ def drawing(table: ComparedTable) -> Figure:
 
 def write_curves(folder: Path, tables: list[ComparedTable]) -> list[Path]:
     """The learning curves of each table or figure that has some, as SVG and PNG."""
-    written = []
-    for compared in tables:
-        if compared.curves:
-            folder.mkdir(parents=True, exist_ok=True)
-            figure = drawing(compared)
-            for ending in ("svg", "png"):
-                written.append(folder / f"{compared.table.name}.{ending}")
-                figures.save(figure, written[-1])
-    return written
+    drawn = {compared.table.name: drawing(compared) for compared in tables if compared.curves}
+    return figures.save_all(folder, drawn) if drawn else []

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
-import torch
 from pydantic import ConfigDict, Field, TypeAdapter
 from safetensors.torch import load, save
 from torch import Tensor
@@ -16,12 +15,10 @@ from torch import Tensor
 from gcdformer.config import Config
 from gcdformer.data import Problem
 from gcdformer.errors import DamagedFile, UserError
-from gcdformer.models import described_model
+from gcdformer.models import Seq2Seq, build_model, described_model
 from gcdformer.runs.files import read_checked, read_folder, read_sums, recover_folders, remove_folder, replace_folder
-from gcdformer.runs.folder import FILES, checkpoint_path, checkpoint_steps
+from gcdformer.runs.folder import AVERAGE, FILES, checkpoint_path, checkpoint_steps
 
-AVERAGE = "average"
-"""The kind of the averaged weights among the optimiser's tensors, `kind/parameter`."""
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -144,9 +141,12 @@ def check_weights(config: Config, problem: Problem, weights: dict[str, Tensor], 
             raise UserError(f"{source}: does not fit the run's configuration: {name[:100]} is {have}, wanted {want}")
 
 
-def load_weights(module: torch.nn.Module, weights: dict[str, Tensor]) -> None:
-    """Set a module's weights, which have been checked."""
-    module.load_state_dict(weights, strict=True)
+def load_model(config: Config, problem: Problem, weights: dict[str, Tensor], source: Path) -> Seq2Seq:
+    """The configuration's model with these weights, which are checked first."""
+    check_weights(config, problem, weights, source)
+    model = build_model(config, problem)
+    model.load_state_dict(weights, strict=True)
+    return model
 
 
 def prune_checkpoints(folder: Path, keep: int, also: set[int]) -> None:

@@ -26,11 +26,10 @@ from gcdformer.evaluation.predictor import Predictor
 from gcdformer.evaluation.prior import decision_prior
 from gcdformer.evaluation.table import UNREADABLE
 from gcdformer.explanation import Explanation
-from gcdformer.models import build_model
 from gcdformer.models.hooks import Logits
 from gcdformer.models.transformer import Transformer
 from gcdformer.numbers.encoding import PAD
-from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
+from gcdformer.runs.checkpoint import load_checkpoint, load_model
 from gcdformer.runs.explain import explain_run
 from gcdformer.runs.files import writing
 from gcdformer.runs.run import Run
@@ -109,9 +108,7 @@ def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1, prior
         weights = load((folder / WEIGHTS).read_bytes())
     except Exception as error:  # whatever a damaged file makes the reader say
         raise DamagedFile(f"{folder / WEIGHTS}: not weights: {type(error).__name__}: {str(error)[:100]}") from None
-    check_weights(config, problem, weights, folder / WEIGHTS)
-    model = build_model(config, problem)
-    load_weights(model, weights)
+    model = load_model(config, problem, weights, folder / WEIGHTS)
     place = torch.device(device)
     chosen = config.evaluation.prior if prior is None else prior
     return Predictor(model.to(place).eval(), problem, place, beam, config.training.precision,

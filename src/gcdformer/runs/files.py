@@ -1,16 +1,22 @@
-"""Files that are either the old one or the new one, whatever happens in between. Knows bytes and paths only."""
+"""Files that are either the old one or the new one, whatever happens in between. Knows bytes, paths and JSON, no run."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from gcdformer.errors import DamagedFile, UserError
+
+T = TypeVar("T")
 
 
 def sha256(data: bytes) -> str:
@@ -47,13 +53,13 @@ def write_synced(path: Path, data: bytes) -> None:
 
 def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     """Write beside, sync, rename. A `shared` file has no lock: several may write it at once, and one of them is the last."""
-    beside = path.with_name(f".{path.name}.{token_hex(4)}.new" if shared else f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.{token_hex(4)}.new" if shared else f".{path.name}.new")
     with writing(path):
         try:
-            write_synced(beside, data)
-            beside.replace(path)
+            write_synced(temporary, data)
+            temporary.replace(path)
         except OSError:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
 
@@ -64,31 +70,31 @@ def replace_folder(path: Path, files: dict[str, bytes]) -> None:
     A process killed between taking the old folder away and putting the new one in its place leaves both, whole and
     hidden: `recover_folders` brings one back.
     """
-    beside = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.new")
     sums = "".join(f"{sha256(data)}  {name}\n" for name, data in files.items())
     with writing(path):
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         try:
-            beside.mkdir(parents=True)
+            temporary.mkdir(parents=True)
             for name, data in {**files, "SHA256SUMS": sums.encode()}.items():
-                write_synced(beside / name, data)
-            sync_folder(beside)
+                write_synced(temporary / name, data)
+            sync_folder(temporary)
         except OSError:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
-        doomed = hide_folder(path) if path.exists() else None
-        beside.replace(path)
+        old = hide_folder(path) if path.exists() else None
+        temporary.replace(path)
         sync_folder(path.parent)
-        if doomed is not None:
-            shutil.rmtree(doomed, ignore_errors=True)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def hide_folder(path: Path) -> Path:
     """Take a folder out of sight, so that a half-removed one is never taken for a whole one; where it is now."""
-    doomed = path.with_name(f".{path.name}.old")
-    shutil.rmtree(doomed, ignore_errors=True)
-    path.replace(doomed)
-    return doomed
+    old = path.with_name(f".{path.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    path.replace(old)
+    return old
 
 
 def remove_folder(path: Path) -> None:
@@ -145,3 +151,18 @@ def read_checked(path: Path, digest: str) -> bytes:
 def require_folder(path: Path) -> None:
     if not path.is_dir():
         raise UserError(f"{path}: there is no such run folder")
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """What was measured of a run, beside it; read by `read_json`."""
+    replace_file(path, (json.dumps(value, allow_nan=False) + "\n").encode(), shared=True)
+
+
+def read_json(path: Path, adapter: TypeAdapter[T], command: str) -> T | None:
+    """None if there is none; `DamagedFile` names the command that writes it anew."""
+    try:
+        return adapter.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise DamagedFile(f"{path}: not readable; `{command}` writes it anew ({str(error).splitlines()[0]})") from None

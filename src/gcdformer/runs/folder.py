@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,7 +19,7 @@ import numpy as np
 from gcdformer.config import Config, parse_toml
 from gcdformer.errors import DamagedFile, InUse, UserError
 from gcdformer.evaluation.table import PredictionTable, tables_from_bytes, tables_to_bytes
-from gcdformer.runs.files import replace_file, require_folder, sha256, writing
+from gcdformer.runs.files import read_sums, replace_file, require_folder, sha256, writing
 from gcdformer.runs.metrics import Line, append_metrics, read_metrics
 from gcdformer.tasks.registry import require_trusted, task_digest
 from gcdformer.version import __version__
@@ -55,7 +55,7 @@ class RunFolder:
             made_by["task_sha256"] = digest
         lines = ["[gcdformer]", *(f'{key} = "{value}"' for key, value in made_by.items()), ""]
         body = "\n".join(lines) + "\n" + config.to_toml()
-        replace_file(self.config_path, f"{HEADER}{sha256(body.encode())}\n{body}".encode())
+        replace_file(self.config_path, f"{checksum_line(body)}\n{body}".encode())
 
     def read_config(self) -> tuple[Config, dict[str, str]]:
         """The configuration and what made it: versions, and digests of the files it read."""
@@ -67,7 +67,7 @@ class RunFolder:
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedFile(f"{self.config_path}: unreadable: {error}") from None
         first, _, body = text.partition("\n")
-        if first != HEADER + sha256(body.encode()):
+        if first != checksum_line(body):
             raise DamagedFile(f"{self.config_path}: does not match its checksum; a run's configuration is fixed, "
                               "start a new run to change it")
         tree = parse_toml(body, str(self.config_path))
@@ -145,6 +145,11 @@ class RunFolder:
             os.close(handle)
 
 
+def checksum_line(body: str) -> str:
+    """The first line of a config.toml with this text behind it."""
+    return HEADER + sha256(body.encode())
+
+
 def versions() -> dict[str, str]:
     """What the bits of a run depend on beside its configuration."""
     return {"version": __version__, "numpy": np.__version__, "torch": version("torch")}
@@ -157,6 +162,8 @@ def best_line(lines: list[Line]) -> Line | None:
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 """What a checkpoint holds, beside SHA256SUMS."""
+AVERAGE = "average"
+"""The kind of the averaged weights among the optimiser's tensors, `kind/parameter`; if there are any, they answer."""
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -172,3 +179,16 @@ def checkpoint_steps(folder: Path) -> list[int]:
 def epochs_with_weights(folder: Path, steps_per_epoch: int) -> list[int]:
     """The epochs whose weights at the end are kept, in order."""
     return [step // steps_per_epoch for step in checkpoint_steps(folder) if step and step % steps_per_epoch == 0]
+
+
+def weights_digest(folder: Path, step: int) -> str:
+    """The SHA-256 of a checkpoint's weights, as the checkpoint names it."""
+    return read_sums(checkpoint_path(folder, step), FILES)["model.safetensors"]
+
+
+def fresh_folder(parent: Path, name: str, taken: Container[str] = ()) -> Path:
+    """parent/name, or the first parent/name-N that is neither there nor taken."""
+    number = 1
+    while (path := parent / (name if number == 1 else f"{name}-{number}")).exists() or path.name in taken:
+        number += 1
+    return path

@@ -21,7 +21,7 @@ from typing import Any
 from gcdformer.config import FILE_DISTRIBUTIONS, Config, config_leaves
 from gcdformer.errors import MissingExtra, UserError
 from gcdformer.runs.files import replace_file, sha256
-from gcdformer.runs.folder import HEADER, RunFolder, best_line
+from gcdformer.runs.folder import RunFolder, best_line, checksum_line
 from gcdformer.runs.metrics import Line
 
 try:
@@ -155,7 +155,7 @@ def quick_config(folder: RunFolder) -> Sections | None:
     """The tables of config.toml if its checksum is right, without validating what was valid when it was written."""
     try:
         first, _, body = folder.config_path.read_bytes().decode().partition("\n")
-        if first != HEADER + sha256(body.encode()):
+        if first != checksum_line(body):
             return None
         return {name: value for part in body.split("\n\n") for name, value in parse_section(part).items()}
     except (OSError, ValueError):

@@ -5,21 +5,22 @@ Reading a saved one needs no torch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from gcdformer.config import checked_prior, prior_value
-from gcdformer.errors import DamagedFile, UserError
+from gcdformer.errors import UserError
 from gcdformer.explanation import Explanation
 from gcdformer.mechanism.result import ADAPTER, Example, Mechanism, Moment
 from gcdformer.runs.explain import explain_run, explain_under_prior
-from gcdformer.runs.files import read_sums, replace_file
-from gcdformer.runs.folder import FILES, checkpoint_path, epochs_with_weights
+from gcdformer.runs.files import read_json, write_json
+from gcdformer.runs.folder import epochs_with_weights, weights_digest
 from gcdformer.runs.run import Run
+
+if TYPE_CHECKING:
+    from gcdformer.evaluation.predictor import Predictor
 
 NAME = "mechanism.json"
 PAIRS = 100
@@ -49,8 +50,9 @@ def mechanism(run: Run | str | Path, *, checkpoint: str | int = "last", pairs: i
     explanation = explained(run, epoch, chosen)
     with one_thread():
         result = analyse(predictor, explanation, pairs=pairs, seed=seed, on_step=on_step)
-        history = follow_training(run, result, epoch, chosen, pairs, on_step) if through_training else {}
-    return replace(result, epoch=epoch, weights_sha256=weights_digest(run, step), through_training=history,
+        history = (follow_training(run, result, predictor, explanation, epoch, chosen, pairs, on_step) if through_training
+                   else {})
+    return replace(result, epoch=epoch, weights_sha256=weights_digest(run.path, step), through_training=history,
                    prior=prior_value(chosen))
 
 
@@ -74,12 +76,11 @@ def flip_in_run(run: Run, result: Mechanism, p: int, a: int, b: int) -> Example:
     return flip(analysis.exchange, analysis.rules, prime, a, b, np.random.default_rng(result.seed))
 
 
-def follow_training(run: Run, result: Mechanism, epoch: int, prior: str, pairs: int,
-                    on_step: Step) -> dict[int, list[Moment]]:
-    """The final place of each prime at every checkpoint that was kept, up to an epoch."""
+def follow_training(run: Run, result: Mechanism, predictor: Predictor, explanation: Explanation, epoch: int, prior: str,
+                    pairs: int, on_step: Step) -> dict[int, list[Moment]]:
+    """The final place of each prime at every checkpoint that was kept, up to the epoch of this model and its rules."""
     from gcdformer.mechanism.analysis import prepare
-    explanation = explained(run, epoch, prior)
-    final = prepare(run.predictor(epoch, prior=prior), explanation, pairs, result.seed)
+    final = prepare(predictor, explanation, pairs, result.seed)
     swaps = {prime.p: final.draw(final.rules, prime.p, 0).swaps for prime in result.primes}
     known = {int(line["epoch"]): set(line["D"]) for line in run.metrics}
     is_own = prior == run.config.evaluation.prior
@@ -95,22 +96,11 @@ def follow_training(run: Run, result: Mechanism, epoch: int, prior: str, pairs: 
     return moments
 
 
-def weights_digest(run: Run, step: int) -> str:
-    return read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
-
-
 def write_mechanism(path: Path, result: Mechanism) -> None:
-    replace_file(path, (json.dumps(result.to_json(), allow_nan=False) + "\n").encode(), shared=True)
+    write_json(path, result.to_json())
 
 
 def saved_mechanism(run: Run, epoch: int | None = None) -> Mechanism | None:
     """The one beside the run; None if there is none, or if it is of another epoch than this."""
-    path = run.path / NAME
-    try:
-        result = ADAPTER.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        raise DamagedFile(f"{path}: not a mechanism; `gcdformer mechanism {run.path}` writes it anew "
-                          f"({str(error).splitlines()[0]})") from None
-    return result if epoch in (None, result.epoch) else None
+    result = read_json(run.path / NAME, ADAPTER, f"gcdformer mechanism {run.path}")
+    return result if result is not None and epoch in (None, result.epoch) else None

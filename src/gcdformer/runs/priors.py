@@ -5,18 +5,16 @@ Reading saved figures needs no torch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from gcdformer.errors import DamagedFile
 from gcdformer.explanation.priors import EXPONENTS, UnderPrior
 from gcdformer.runs.explain import explain_under_prior
-from gcdformer.runs.files import read_sums, replace_file
-from gcdformer.runs.folder import FILES, checkpoint_path
+from gcdformer.runs.files import read_json, write_json
+from gcdformer.runs.folder import weights_digest
 from gcdformer.runs.run import Run
 
 NAME = "priors.json"
@@ -54,23 +52,14 @@ def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors
             on_step(before * total + done, len(priors) * total)
 
         under.append(UnderPrior.of(prior, explain_under_prior(run, checkpoint, prior, on_batch, PAIRS)))
-    digest = read_sums(checkpoint_path(run.path, step), FILES)["model.safetensors"]
-    return PriorScan(run.epoch(str(checkpoint)), digest, tuple(under))
+    return PriorScan(run.epoch(str(checkpoint)), weights_digest(run.path, step), tuple(under))
 
 
 def write_scan(run: Run, scan: PriorScan) -> Path:
-    path = run.path / NAME
-    replace_file(path, (json.dumps(scan.to_json(), allow_nan=False) + "\n").encode(), shared=True)
-    return path
+    write_json(run.path / NAME, scan.to_json())
+    return run.path / NAME
 
 
 def saved_scan(run: Run) -> PriorScan | None:
     """The one beside the run; None if there is none."""
-    path = run.path / NAME
-    try:
-        return ADAPTER.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        raise DamagedFile(f"{path}: not readable; `gcdformer explain {run.path} --over-priors` writes it anew "
-                          f"({str(error).splitlines()[0]})") from None
+    return read_json(run.path / NAME, ADAPTER, f"gcdformer explain {run.path} --over-priors")

@@ -91,14 +91,14 @@ class RunsDatabase:
         else:
             seeds = ["seeds"] if question.best_of_seeds and not question.columns else []
             order = ORDER
-            source = f"SELECT {', '.join([*(question.columns or self.telling_columns()), *seeds])} FROM ({source})"
+            source = f"SELECT {', '.join([*(question.columns or self.default_columns()), *seeds])} FROM ({source})"
         limit = f" LIMIT {question.limit}" if question.limit is not None else ""
         return f"{source} ORDER BY {question.sort or order}{limit}"
 
     def columns(self) -> list[str]:
         return [name for name in self.table.schema.names if name != "stamp"]
 
-    def telling_columns(self) -> list[str]:
+    def default_columns(self) -> list[str]:
         """The name, the settings in which the runs differ (one may have what another lacks), and the figures."""
         counted = ", ".join(f"count(DISTINCT {name}) + max(({name} IS NULL)::INTEGER)" for name in IDENTITY)
         counts = self.execute(f"SELECT {counted} FROM runs WHERE problem IS NULL").rows[0]

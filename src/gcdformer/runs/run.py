@@ -163,14 +163,11 @@ class Run:
 
         from gcdformer.evaluation.predictor import Predictor
         from gcdformer.evaluation.prior import decision_prior
-        from gcdformer.models import build_model
-        from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
+        from gcdformer.runs.checkpoint import load_checkpoint, load_model
         step = self.checkpoint_step(str(checkpoint))
         checkpoint_files = load_checkpoint(self.path, step)
         problem, weights = self.problem, checkpoint_files.evaluated if averaged else checkpoint_files.model
-        check_weights(self.config, problem, weights, checkpoint_path(self.path, step))
-        model = build_model(self.config, problem)
-        load_weights(model, weights)
+        model = load_model(self.config, problem, weights, checkpoint_path(self.path, step))
         place = torch.device(device)
         chosen = self.config.evaluation.prior if prior is None else prior
         if chosen != "training":

@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from types import TracebackType
 from typing import IO, final
 
 from rich.console import Console, Group, RenderableType
@@ -48,8 +47,7 @@ class Board:
             self.page.open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.page:
             self.page.close()
 

@@ -14,14 +14,13 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from types import TracebackType
 from typing import Self, final
 
 from gcdformer.errors import UserError
 from gcdformer.sweeps.board import Board
 from gcdformer.sweeps.plan import HIDDEN, Planned, note_start, refresh, write_record
 from gcdformer.sweeps.sweep import Needs
-from gcdformer.sweeps.trial import BAD_INPUT, DIVERGED, DONE, IN_USE, PATIENCE, Ending, Orders
+from gcdformer.sweeps.trial import BAD_INPUT, DIVERGED, DONE, IN_USE, Ending, Orders
 from gcdformer.training.device import available_cores
 from gcdformer.training.signals import EXIT_INTERRUPTED, StopRequest
 
@@ -35,8 +34,7 @@ class Launcher(ABC):
         return self
 
     @abstractmethod
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
     def at_once(self, needs: Needs) -> int:
         """How many trials run side by side."""
@@ -109,7 +107,7 @@ def record_outcome(trial: Planned, ending: Ending) -> None:
 
 
 def exit_code(planned: list[Planned], interrupted: bool) -> int:
-    """75 stopped by a signal, 1 a trial is not over, 3 trial diverged, 0 all are over."""
+    """75 stopped by a signal, 1 a trial is not over, 3 a trial diverged, 0 all are over."""
     if interrupted:
         return EXIT_INTERRUPTED
     if not all(trial.over for trial in planned):
@@ -126,14 +124,13 @@ def went_wrong(trial: Planned, interrupted: bool) -> bool:
 class LocalLauncher(Launcher):
     """Processes. The driver holds the standard input of each; should it die, they save and stop."""
 
-    def __init__(self, needs: Needs, jobs: int | None = None, patience: float = PATIENCE) -> None:
-        self.needs, self.patience = needs, patience
+    def __init__(self, needs: Needs, jobs: int | None = None) -> None:
+        self.needs = needs
         self.gpus = gpus_for(needs)
         self.slots = jobs or slots_here(needs)
         self.processes: dict[int, tuple[Planned, subprocess.Popen[bytes]]] = {}
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for _, process in self.processes.values():
             process.kill()
         for _, process in self.processes.values():
@@ -147,7 +144,7 @@ class LocalLauncher(Launcher):
             process = subprocess.Popen(
                 [sys.executable, "-m", "gcdformer.sweeps.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=log, env=self.environment(slot), start_new_session=True)
-        orders: Orders = {"config": trial.config.model_dump(), "out": str(trial.path), "patience": self.patience}
+        orders: Orders = {"config": trial.config.model_dump(), "out": str(trial.path)}
         assert process.stdin is not None
         process.stdin.write(json.dumps(orders).encode() + b"\n")
         process.stdin.flush()
@@ -189,7 +186,7 @@ class LocalLauncher(Launcher):
 
 
 def last_line(trial: Planned) -> str:
-    """The last line of a trial's log, for an error in trial line."""
+    """The last line of a trial's log, for an error in one line."""
     path = trial.path.parent / HIDDEN / f"{trial.name}.log"
     lines = path.read_text(errors="replace").split("\n") if path.exists() else []
     text = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, final
 
 from gcdformer.config import Config
@@ -155,8 +154,7 @@ class RayLauncher(Launcher):
         connect(self.address)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         disconnect()
 
     def at_once(self, needs: Needs) -> int:

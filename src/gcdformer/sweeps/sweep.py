@@ -38,16 +38,22 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from gcdformer.config import RENAMED, Config, LimitsSection, Section, config_leaves, parse_toml
+from gcdformer.config import (
+    BOTH_SIDES,
+    SECTION,
+    Config,
+    LimitsSection,
+    Section,
+    leaf_name,
+    parse_toml,
+    unknown_field,
+)
 from gcdformer.data import Problem
 from gcdformer.errors import UserError
 from gcdformer.presets import preset
 
 Value = bool | int | float | str
 LONGEST_NAME = 120
-BOTH_SIDES = ("layers", "dim", "heads")
-SECTION = {leaf.name: leaf.section for leaf in config_leaves()}
-SPELLINGS = RENAMED | {leaf.flag.removeprefix("--").replace("-", "_"): leaf.name for leaf in config_leaves()}
 
 
 class Needs(Section):
@@ -100,19 +106,13 @@ class Trial:
         return identity_digest(self.config)
 
 
-def leaf_name(name: str) -> str:
-    """`max`, `batch-size` and `batch_size` as the schema spells them."""
-    plain = name.replace("-", "_")
-    return SPELLINGS.get(plain, plain)
-
-
 def check_name(where: str, name: str) -> None:
     """A field that may stand there; a `ValueError` says where it belongs otherwise."""
     leaf = leaf_name(name)
     if leaf == "preset" and where == "list":
         return
     if leaf not in SECTION and leaf not in BOTH_SIDES:
-        raise ValueError(f"{where}.{name}: unknown field: the fields are {', '.join(sorted(SECTION))}")
+        raise ValueError(unknown_field(f"{where}.{name}"))
     if leaf == "seed":
         raise ValueError(f"{where}.{name}: seeds have a line of their own: seeds = [0, 1, 2]")
     section = SECTION.get(leaf)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import platform
 import signal
 import sys
 import threading
@@ -50,16 +49,12 @@ class Orders(TypedDict):
 
     config: dict[str, object]
     out: str
-    patience: float
 
 
 class TrialProgress(TypedDict):
     """What a running trial reports; at its start only what it is doing."""
 
     doing: str
-    process: NotRequired[int]
-    host: NotRequired[str]
-    step: NotRequired[int]
     epoch: NotRequired[int]
     seconds: NotRequired[float]
     left: NotRequired[float | None]
@@ -106,16 +101,16 @@ class ProgressView(View):
         if time.monotonic() - self.written < self.every:
             return
         last = self.lines[-1] if self.lines else None
-        self.write({"doing": doing, "step": state.step, "epoch": state.evaluations, "seconds": state.seconds,
+        self.write({"doing": doing, "epoch": state.evaluations, "seconds": state.seconds,
                     "left": seconds_left(self.config, state, self.lines), "accuracy": last["accuracy"] if last else None,
                     "n_correct": last.get("n_correct") if last else None})
 
     def write(self, progress: TrialProgress) -> None:
         self.written = time.monotonic()
-        beside = self.path.with_name(PROGRESS + ".new")
+        temporary = self.path.with_name(PROGRESS + ".new")
         with suppress(OSError):
-            beside.write_text(json.dumps({**progress, "process": os.getpid(), "host": platform.node()}))
-            beside.replace(self.path)
+            temporary.write_text(json.dumps(progress))
+            temporary.replace(self.path)
 
 
 def read_progress(out: Path) -> TrialProgress | None:
@@ -155,7 +150,7 @@ def stop_when_input_ends() -> None:
 def main() -> int:
     orders: Orders = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=stop_when_input_ends, daemon=True).start()
-    ending = run_trial(Config.parse(orders["config"]), Path(orders["out"]), patience=orders["patience"])
+    ending = run_trial(Config.parse(orders["config"]), Path(orders["out"]))
     print(json.dumps({"reason": ending.reason}), flush=True)
     return ending.code
 

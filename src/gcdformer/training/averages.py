@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcdformer.errors import DamagedFile
-from gcdformer.runs.checkpoint import AVERAGE
+from gcdformer.runs.folder import AVERAGE
 from gcdformer.training.backends import Backend
 
 

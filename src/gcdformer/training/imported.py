@@ -19,8 +19,7 @@ from gcdformer.data.testsets import test_sets
 from gcdformer.errors import UserError
 from gcdformer.evaluation.evaluate import evaluate
 from gcdformer.evaluation.predictor import Predictor
-from gcdformer.models import build_model
-from gcdformer.runs.checkpoint import Checkpoint, TrainingState, check_weights, load_weights, save_checkpoint
+from gcdformer.runs.checkpoint import Checkpoint, TrainingState, load_model, save_checkpoint
 from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder
 from gcdformer.runs.metrics import Line
@@ -36,9 +35,7 @@ def save_imported(config: Config, weights: dict[str, Tensor], source: Path, orig
     check_folder(folder)
     if folder.exists():
         raise UserError(f"to: {out} holds a run already; name a new folder")
-    check_weights(config, problem, weights, source)
-    model = build_model(config, problem)
-    load_weights(model, weights)
+    model = load_model(config, problem, weights, source)
     sets = test_sets(config, problem, 1)
     total, began = sum(map(len, sets.values())), perf_counter()
     with folder.locked():

@@ -23,7 +23,7 @@ from gcdformer.data.stream import BLOCK
 from gcdformer.errors import UserError
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.models.packed import PackedBatch
-from gcdformer.runs.checkpoint import check_weights, load_checkpoint, load_weights
+from gcdformer.runs.checkpoint import load_checkpoint, load_model
 from gcdformer.runs.folder import checkpoint_path
 from gcdformer.runs.run import Run
 from gcdformer.training.averages import Averages
@@ -149,11 +149,8 @@ def new_model(config: Config, problem: Problem) -> Seq2Seq:
 
 def start_model(config: Config, problem: Problem) -> Seq2Seq:
     """The model a new run starts with: from its seed, or with another run's last weights."""
-    model = new_model(config, problem)
-    if config.training.init_from is not None:
-        source = Run(config.training.init_from)
-        step = source.checkpoint_step()
-        weights = load_checkpoint(source.path, step).model
-        check_weights(config, problem, weights, checkpoint_path(source.path, step))
-        load_weights(model, weights)
-    return model
+    if config.training.init_from is None:
+        return new_model(config, problem)
+    source = Run(config.training.init_from)
+    step = source.checkpoint_step()
+    return load_model(config, problem, load_checkpoint(source.path, step).model, checkpoint_path(source.path, step))

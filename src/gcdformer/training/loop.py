@@ -24,9 +24,9 @@ from gcdformer.evaluation.predictor import Predictor, Stopped
 from gcdformer.evaluation.prior import decision_prior
 from gcdformer.explanation import Explanation
 from gcdformer.models import Seq2Seq
-from gcdformer.runs.checkpoint import AVERAGE, Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
+from gcdformer.runs.checkpoint import Checkpoint, TrainingState, prune_checkpoints, save_checkpoint
 from gcdformer.runs.explain import earlier_shares, explain_evaluation
-from gcdformer.runs.folder import RunFolder, best_line
+from gcdformer.runs.folder import AVERAGE, RunFolder, best_line
 from gcdformer.runs.metrics import Line, Scored
 from gcdformer.training.device import Ranks, chosen_threads
 from gcdformer.training.learner import Diverged, Learner
@@ -136,28 +136,29 @@ class TrainingLoop:
                               prior=decision_prior(self.config, self.problem, self.config.evaluation.prior, self.state.step))
         averages = self.learner.averages
         with averages.in_place() if averages else nullcontext():
-            found = evaluate(predictor, sets, self.config.evaluation.threshold, progress)
-        if not math.isfinite(found.loss):
-            raise Diverged(f"the test loss is {found.loss} at step {self.state.step}")
-        scored: Scored = {"accuracy": found.accuracy}
-        if found.scores is not None:
-            explanation = explain_evaluation(self.config, found.tables, earlier_shares(self.folder, epoch))
-            scored = score_line(found.scores, explanation, self.lines[-1]["D"] if self.lines else [])
-            scored["predictions_sha256"] = self.folder.write_predictions(epoch, found.tables)
+            evaluation = evaluate(predictor, sets, self.config.evaluation.threshold, progress)
+        if not math.isfinite(evaluation.loss):
+            raise Diverged(f"the test loss is {evaluation.loss} at step {self.state.step}")
+        scored: Scored = {"accuracy": evaluation.accuracy}
+        if evaluation.scores is not None:
+            explanation = explain_evaluation(self.config, evaluation.tables, earlier_shares(self.folder, epoch))
+            scored = score_line(evaluation.scores, explanation, self.lines[-1]["D"] if self.lines else [])
+            scored["predictions_sha256"] = self.folder.write_predictions(epoch, evaluation.tables)
         self.tick()
         examples = self.state.loss_count * self.config.training.batch_size
         line: Line = {"epoch": epoch, "step": self.state.step,
                       "examples": self.state.step * self.config.training.batch_size,
                       "loss": self.state.loss_sum / self.state.loss_count,
-                      "learning_rate": learning_rate(self.config.training, self.state.step - 1), "test_loss": found.loss,
-                      **scored, "seconds": self.state.seconds, "throughput": examples / trained if trained > 0 else None}
+                      "learning_rate": learning_rate(self.config.training, self.state.step - 1),
+                      "test_loss": evaluation.loss, **scored, "seconds": self.state.seconds,
+                      "throughput": examples / trained if trained > 0 else None}
         self.folder.append_metrics(line)
         self.lines.append(line)
         self.state.evaluations = epoch
         self.state.loss_sum, self.state.loss_count = 0.0, 0
         self.save()
-        self.view.show(Evaluated(self.state, line, found.scores))
-        self.trackers.evaluated(line, found.scores)
+        self.view.show(Evaluated(self.state, line, evaluation.scores))
+        self.trackers.evaluated(line, evaluation.scores)
         return self.state, line
 
     def save(self) -> None:

@@ -23,10 +23,9 @@ from gcdformer.evaluation.predictor import Stopped
 from gcdformer.numbers.distributions import read_weights
 from gcdformer.runs.checkpoint import (
     Checkpoint,
-    check_weights,
     drop_checkpoints_after,
     load_checkpoint,
-    load_weights,
+    load_model,
     newest_whole,
     recover_checkpoints,
 )
@@ -36,7 +35,7 @@ from gcdformer.runs.run import Run
 from gcdformer.tasks.registry import task_digest, trust_task
 from gcdformer.training.backends import has_to_compile
 from gcdformer.training.device import Ranks, choose_device, in_ranks
-from gcdformer.training.learner import new_model, start_model
+from gcdformer.training.learner import start_model
 from gcdformer.training.loop import TrainingLoop
 from gcdformer.training.signals import StopRequest
 from gcdformer.training.throughput import measure_speed
@@ -96,13 +95,11 @@ def run_rank(config: Config, problem: Problem, device: torch.device, folder: Run
                 return Outcome(out, "interrupted before training began, nothing is saved", True)
         ranks.by_first(lambda: recover_checkpoints(out))
         checkpoint = newest_for_all(folder, view, ranks)
-        if checkpoint:
-            check_weights(config, problem, checkpoint.model, checkpoint_path(out, checkpoint.state.step))
-        model = new_model(config, problem) if checkpoint else start_model(config, problem)
+        model = (load_model(config, problem, checkpoint.model, checkpoint_path(out, checkpoint.state.step)) if checkpoint
+                 else start_model(config, problem))
         lines = ranks.by_first(lambda: make_ready(folder, config, checkpoint, files))
         loop = TrainingLoop(config, problem, model, device, folder, stop, view, ranks)
         if checkpoint:
-            load_weights(model, checkpoint.model)
             loop.restore(checkpoint, lines)
         view.show(Started(config, sum(weight.numel() for weight in model.parameters()), loop.state, loop.lines))
         with tracked(config, folder, loop.lines, view, stop, first=ranks.first) as loop.trackers:

@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 EXIT_INTERRUPTED = 75
@@ -22,7 +22,7 @@ class Interrupted(BaseException):
     """A signal came while nothing was being trained."""
 
 
-def farewell(name: str) -> str:
+def interrupted_text(name: str) -> str:
     """What a verb says that ends by a signal while nothing is being trained."""
     return f"gcdformer: interrupted by {name} while nothing was being trained; the same command resumes"
 
@@ -53,7 +53,7 @@ class EndAtOnce:
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         assert self.received is not None
-        os.write(2, f"{farewell(self.received.name)}\n".encode())
+        os.write(2, f"{interrupted_text(self.received.name)}\n".encode())
         os._exit(EXIT_INTERRUPTED)
 
 
@@ -94,8 +94,7 @@ class StopRequest:
             pass  # not the main thread (a notebook's worker): signals stay as they are
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         for name, handler in self._before.items():
             signal.signal(name, handler)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, final
 
 from gcdformer.config import Config
@@ -136,8 +135,7 @@ class View(ABC):
         self.show(Opened())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.show(Closed())
 
 

@@ -39,8 +39,7 @@ class PackedGenerator:
         self.tree = tree
         if tree is None:
             return
-        offsets = torch.full_like(model.output_bias.data, tree.least)
-        offsets[torch.from_numpy(tree.answers[:, 1])] = torch.from_numpy(tree.offsets).to(offsets)
+        offsets = torch.from_numpy(tree.token_offsets(len(model.output_bias))).to(model.output_bias)
         with_offsets = self.layers.program.tensor("output_bias with offsets", model.output_bias.data + offsets)
         self.is_listed = np.isin(np.arange(len(offsets)), tree.answers[:, 1])
         self.gap = self.layers.program.buffer("gap", GIVEN, 1)

@@ -123,6 +123,6 @@ export const historyLegend = (run) =>
     ...[
       ["power", "correct, a prime power"],
       ["known", "correct"],
-      ...("last" in run ? [] : [["nearly", `f(k) = k, but for fewer than ${Math.round(100 * run.threshold)} % of its pairs`]]),
+      ...("last" in run ? [] : [["nearly", "being learned"]]),
     ].map(([name, text]) => h("span", {}, h("i", { class: `swatch history-${name}` }), text)),
   );

@@ -190,7 +190,7 @@ export class RunPage {
     parts.lede.replaceChildren(...lede(run, data));
     parts.badge.replaceChildren(verdictBadge(data), run.live ? h("span", { class: "badge live", text: "training now" }) : "");
     parts.facts.replaceChildren(...facts(data));
-    parts.formula.replaceChildren(...knownFormula(data, run.base));
+    parts.formula.replaceChildren(...knownFormula(data));
     parts.grokked.textContent = grokked.length
       ? `Outlined: ${list(grokked)} ${grokked.length > 1 ? "do" : "does"} not divide ${run.base}; grokked.`
       : "";

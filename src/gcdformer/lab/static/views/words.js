@@ -62,12 +62,12 @@ export const facts = (data) =>
       : ["–", "no rules yet: no GCD is known"],
   ].map(([value, text]) => h("div", {}, h("b", { text: value }), h("span", { text })));
 
-export function knownFormula(data, base) {
+export function knownFormula(data) {
   const name = h("b", { text: setName(data) });
   if (!hasRules(data)) return [name, " = { } – no GCD is known yet."];
   if (!data.sets) return [name, ` = {${list(labels(data))}}`];
   if (!data.sets.length) return [name, " = {1}"];
-  const set = ({ prime, powers }) => h("span", { class: `set${base % prime ? " grokked" : ""}`, text: `{${list(powers)}}` });
+  const set = ({ prime, powers }) => h("span", { class: `set${data.grokked.includes(prime) ? " grokked" : ""}`, text: `{${list(powers)}}` });
   return [name, " = ", ...data.sets.flatMap((factor, index) => [index ? " × " : "", set(factor)])];
 }
 
@@ -134,8 +134,8 @@ export function certificate(data) {
       Object.entries(data.fidelity).map(([name, { value, low, high }]) =>
         row(`fidelity, ${name} pairs`, ruled ? `${hundred(value)} %` : "–", ruled ? `95 %: ${hundred(low)} to ${hundred(high)}` : "D is empty")),
       row("accuracy, measured", `${data.accuracy.measured.toFixed(2)} %`, "on random pairs"),
-      row("accuracy, if D were all", ruled ? `${data.accuracy.predicted.toFixed(2)} %` : "–",
-        ruled ? "exact, by counting pairs" : `D is empty: every pair would get f(1), ${f1}`)));
+      row("accuracy, by the rules", ruled ? `${data.accuracy.predicted.toFixed(2)} %` : "–",
+        ruled ? "if they were followed exactly; by counting pairs" : `D is empty: every pair would get f(1), ${f1}`)));
 }
 
 export function counterexamples(run, data) {
