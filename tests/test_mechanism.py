@@ -19,7 +19,7 @@ import gcdformer
 from conftest import tiny_config
 from gcdformer import Problem, Run, UserError
 from gcdformer.cli import main
-from gcdformer.display.mechanism import sentences
+from gcdformer.display.mechanism import reading_words, sentences
 from gcdformer.evaluation.predictor import Predictor
 from gcdformer.explanation import RuleModel
 from gcdformer.explanation.sieve import prime_power, products
@@ -305,6 +305,11 @@ def test_it_is_said_in_words(found: Mechanism) -> None:
                   "5 and 7, not learned, are followed in 0 %"):
         assert words in said, said
     assert "read off" in found._repr_html_() and "3 spread" in repr(found)
+    two, *others = found.primes  # as in an odd base, where a change of one digit makes the sum odd
+    shares = {"encoder.embedding": [0.0, 0.54, 0.45, 0.0, 0.0, 0.0]}
+    odd = replace(found, primes=(replace(two, interchange=shares, adding=shares), *others))
+    assert ("2 is a sum over the digits, of which one decides each pair: the second-to-last digit in 54 % and the last "
+            "digit in 45 % of the pairs." in reading_words(odd))
 
 
 @pytest.mark.parametrize("family", ["gru", "lstm"])

@@ -18,6 +18,8 @@ from gcdformer.mechanism.verdict import LOCATED, NOT_FOUND, SPREAD
 
 CARRIES = 0.5
 """Share from which on a single head is said to carry a prime."""
+MATTERS = 0.2
+"""Share from which on an answer is said to depend on a digit."""
 FLAG = 0.8
 """Share of what residues explain from which on divisibility alone is said to explain most of it."""
 VERDICT_STYLES = {LOCATED: "bold green", SPREAD: "bold cyan", NOT_FOUND: "bold red"}
@@ -37,19 +39,22 @@ def sentences(mechanism: Mechanism) -> list[str]:
 
 
 def reading_words(mechanism: Mechanism) -> list[str]:
-    """What the answer depends on: the digits whose embedding, exchanged, takes a prime away. It is a sum over them if each
-    takes it away alone and none adds it."""
+    """What the answer depends on: the digits whose embedding, exchanged, takes a prime away. It is a sum over several if
+    each takes it away alone and none adds it; for 2, if one of them decides each pair: two changes leave a sum even."""
     single: dict[str, list[int]] = {}
     sums = []
     for prime in mechanism.primes:
-        takes, adds = prime.interchange["encoder.embedding"], prime.adding["encoder.embedding"]
-        own = [i for i, share in enumerate(takes) if (share or 0.0) >= CARRIES]
+        takes, adds = ([share or 0.0 for share in way["encoder.embedding"]] for way in (prime.interchange, prime.adding))
+        own = [i for i, share in enumerate(takes) if share >= MATTERS]
+        names = [mechanism.positions[i].removesuffix(" of a") for i in own]
         if len(own) == 1:
-            single.setdefault(mechanism.positions[own[0]].removesuffix(" of a"), []).append(prime.p)
-        elif own and max(adds[i] or 0.0 for i in own) < CARRIES:
+            single.setdefault(names[0], []).append(prime.p)
+        elif own and max(adds[i] for i in own) < MATTERS:
             sums.append(f"{prime.p} is a sum over the digits: to exchange one of them takes it away in "
-                        f"{span([takes[i] or 0.0 for i in own])} of the pairs and adds it in "
-                        f"{span([adds[i] or 0.0 for i in own])}.")
+                        f"{span([takes[i] for i in own])} of the pairs and adds it in {span([adds[i] for i in own])}.")
+        elif own and sum(takes) >= FLAG and sum(adds) >= FLAG and max(takes) < FLAG:
+            parts = [f"the {name} in {percent(takes[i])}" for i, name in zip(own, names, strict=True)]
+            sums.append(f"{prime.p} is a sum over the digits, of which one decides each pair: {joined(parts)} of the pairs.")
     read = [f"{joined(primes)} {'are' if primes[1:] else 'is'} read off the {name}." for name, primes in single.items()]
     return read + sums
 
