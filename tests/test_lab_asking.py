@@ -20,7 +20,6 @@ from gcdformer.display.reasons import reason
 from gcdformer.evaluation.table import readable
 from gcdformer.explanation import Explanation
 from gcdformer.explanation.sieve import products
-from gcdformer.lab import weights as lab_weights
 from gcdformer.lab.catalogue import EXAMPLES, Catalogue
 from gcdformer.lab.views import explain_epoch, k_views
 from gcdformer.runs import checkpoint
@@ -163,7 +162,3 @@ def test_where_the_page_cannot_the_server_is_asked(tab: Tab, trained: Run, tmp_p
             assert page.locator("main img").count() == 0
     assert all("422" in text or "400" in text for text in tab.problems), tab.problems
     tab.problems.clear()
-
-
-def test_the_names_of_a_checkpoints_files() -> None:
-    assert lab_weights.FILES is checkpoint.FILES

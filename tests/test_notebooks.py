@@ -130,6 +130,8 @@ def test_displays(trained: Run, pieces: dict[str, str]) -> None:
         assert selectors and all(".gcdformer" in one for one in selectors if one.strip()), "a rule that reaches beyond ours"
     last = trained.metrics[-1]
     assert f"{last['accuracy']:.2f} %" in pieces["run"] and 'aria-label="Learning curves"' in pieces["run"]
+    lines = re.findall(r'<path d="M [\d.]+ [\d.]+\s+((?:L [\d.]+ [\d.]+\s+)+)" clip-path=', pieces["run"])
+    assert sum(line.count("L ") == len(trained.metrics) - 1 for line in lines) >= 2, "accuracy and correct GCD"
     assert "&lt;b&gt;odd &amp; name" in pieces["other task"] and "<b>odd" not in pieces["other task"]
     assert "unreadable (4)" in pieces["table"] and "1,000,000,000,000 (1)" in pieces["table"]
     assert "and 7 more" in pieces["table"] and "and 20 larger GCD" in pieces["table"]
