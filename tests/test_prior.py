@@ -29,6 +29,7 @@ from gcdformer.models.transformer import Transformer
 from gcdformer.numbers.encoding import BEGIN, Integers
 from gcdformer.presets import PRESETS
 from gcdformer.training.learner import Learner
+from gcdformer.training.throughput import measure_speed
 
 
 @pytest.mark.parametrize("base", [2, 10, 30, 101, 1000])
@@ -252,3 +253,15 @@ def test_the_compiled_gap_is_between_the_two_largest_logits(base: int) -> None:
     np.testing.assert_array_equal(tokens, two.indices[:, 0].numpy())
     gap = generator.layers.program.values(generator.gap)[:, 0]
     torch.testing.assert_close(gap, two.values[:, 0] - two.values[:, 1], atol=1e-4, rtol=1e-3)
+
+
+def test_the_speed_of_a_machine_is_measured_without_a_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An untrained model leaves every answer to the full search: a horizon fixed by that was six times too short."""
+    def searched(*_: object) -> None:
+        raise AssertionError("measured under the prior")
+
+    monkeypatch.setattr("gcdformer.models.packed.decide.PackedDecider.__init__", searched)
+    monkeypatch.setattr("gcdformer.evaluation.predictor.generate_best", searched)
+    config, problem, _ = setting(101, steps=0)
+    step, tests = measure_speed(config.derive(prior="natural", test_size=400), problem, CPU, 0.01)
+    assert step > 0 and tests > 0
