@@ -87,7 +87,7 @@ def test_gradient_is_autograds(name: str) -> None:
 @pytest.mark.parametrize("wide", [False, True], ids=["by BLAS", "by our own"])
 def test_gradient_by_either_matrix_product(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever of the two this CPU takes, the other one gives the same."""
-    monkeypatch.setattr(packed_program, "has_wide_vectors", lambda: wide)
+    monkeypatch.setattr(packed_program, "beats_blas", lambda: wide)
     test_gradient_is_autograds("uneven")
 
 

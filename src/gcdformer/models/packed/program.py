@@ -17,7 +17,7 @@ from torch import Tensor
 from gcdformer.models.packed.choice import sgemm_address
 from gcdformer.models.packed.instructions import CACHED, INSTRUCTION_LENGTH, MATMUL
 from gcdformer.models.packed.kernels import MAXIMUM_LANES, interpret
-from gcdformer.models.packed.product import PANEL, has_wide_vectors
+from gcdformer.models.packed.product import PANEL, beats_blas
 from gcdformer.models.packed.rows import PackedRows
 from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.numbers.encoding import Integers
@@ -53,7 +53,7 @@ class Program:
         self.instructions: dict[str, Integers] = {}
         address = sgemm_address()
         assert address is not None, "`is_packable` has looked for it"
-        self.gemm = 0 if has_wide_vectors() else address
+        self.gemm = 0 if beats_blas() else address
         """BLAS's matrix product; 0 if `product` takes its place."""
 
     def buffer(self, name: str, rows: int, width: int, longest: int = -1) -> Buffer:
