@@ -32,7 +32,8 @@ from gcdformer.lab.export import export_runs
 from gcdformer.models import Seq2Seq, build_model
 from gcdformer.presets import preset
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 STATIC = Path(__file__).parent.parent / "src" / "gcdformer" / "lab" / "static"
 COLD_STARTS = 5
 PAGE = """<!doctype html><title>model</title><link rel="icon" href="data:,">

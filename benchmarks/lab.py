@@ -34,7 +34,8 @@ from gcdformer.runs.explain import explain_evaluation
 from gcdformer.runs.folder import RunFolder
 from gcdformer.training.loop import score_line
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 TOPS = [
     {2: 2},
     {2: 4},

@@ -1,6 +1,6 @@
 """What deciding under a prior costs: a run's natural test set answered greedily and under each prior, in turn, one thread.
 
-    python benchmarks/prior_cost.py RUN --repeats 25
+    python benchmarks/prior_cost.py RUN --repeats 15
 
 Thread time is compared, which other processes hardly change; each round asks every prior once, so that whatever else happens
 to the machine happens to all. Prints for each prior the median and the quartiles of its ratio to greedy decoding in a round.
@@ -21,8 +21,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", help="run folder with weights")
     parser.add_argument("--priors", default="natural,1,0.5", help="with commas between")
-    parser.add_argument("--pairs", type=int, default=20_000)
-    parser.add_argument("--repeats", type=int, default=25)
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
     run = load_run(args.run)
     priors = ["training", *args.priors.split(",")]

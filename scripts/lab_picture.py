@@ -19,7 +19,8 @@ from gcdformer.lab.catalogue import GROKKING
 from gcdformer.lab.export import export_single_file
 
 ASSETS = Path(__file__).parent.parent / "docs" / "assets"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 WIDTH, HEIGHT, SCALE = 1140, 812, 1.5
 COLOURS = 256
 """In the picture's palette: the page has few, and the file stays small."""

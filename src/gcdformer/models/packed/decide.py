@@ -5,6 +5,7 @@ Where answers are one token each, the compiled decoder can choose them, and says
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -32,9 +33,13 @@ class PackedDecider:
     """Decides packed rows by a tree of answers; one per thread."""
 
     def __init__(self, model: Transformer, tree: AnswerTree) -> None:
-        self.tree = tree
+        self.model, self.tree = model, tree
         self.generator = PackedGenerator(model, tree if tree.one_token else None)
-        self.paths = PackedPaths(model, self.generator)
+
+    @cached_property
+    def paths(self) -> PackedPaths:
+        """Made when it is needed: where answers are one token, a search is rare."""
+        return PackedPaths(self.model, self.generator)
 
     def choose(self, inputs: PackedRows, longest: int) -> tuple[Integers, Mask]:
         """Answers of one token each, as output tokens (N, longest), and which of them are proved to be the best."""
@@ -70,8 +75,9 @@ class PackedPaths(Paths):
     def log_probs(self, rows: Integers, paths: Integers, lengths: Integers, last: int = 1) -> LogProbs:
         given = PackedRows.of(paths[:, :int(lengths.max(initial=1))], lengths)
         self.layers.program.run(FOLLOW, (some_of(self.inputs, rows), given, NO_ROWS), NONE)
-        places = torch.from_numpy(given.starts[1:, None] - last + np.arange(last))
-        log_probs: LogProbs = self.layers.program.values(self.logits)[places].log_softmax(-1).numpy()
+        places = given.starts[1:, None] - last + np.arange(last)
+        logits = torch.from_numpy(self.layers.program.values(self.logits)[places])
+        log_probs: LogProbs = logits.log_softmax(-1).numpy()
         return log_probs
 
     def greedy(self, rows: Integers, longest: int) -> Integers:

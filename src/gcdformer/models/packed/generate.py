@@ -100,12 +100,12 @@ class PackedGenerator:
             self.run(section, inputs, tokens, position, longest)
             outputs[:, position] = tokens
             if section != ADVANCE:
-                gaps.append(self.layers.program.values(self.gap)[:, 0].numpy().astype(np.float64))
+                gaps.append(self.layers.program.values(self.gap)[:, 0].astype(np.float64))
         sign, chosen, end = outputs[:, :3].T
         possible = (sign == self.tree.sign) & self.is_listed[chosen] & (end == END)
         proved = possible & (gaps[0] > np.log1p((len(self.is_listed) - 1) * np.exp(-gaps[1])))
         left = np.flatnonzero(possible & ~proved)
         if len(left):
-            logits = self.layers.program.values(self.logits)[torch.from_numpy(left)]
-            proved[left] = gaps[0][left] > -logits.log_softmax(-1)[:, END].numpy()
+            logits = self.layers.program.values(self.logits)[left]
+            proved[left] = gaps[0][left] > np.log(np.exp(logits - logits[:, [END]]).sum(1))  # -ln p(END); END is the largest
         return outputs, proved

@@ -298,16 +298,18 @@ def argmax_with_gap(logits, bias, tokens, gaps, lanes):
                 break
         tokens[i] = token
         second, in_lanes = LOWEST, row.shape[0] // MAXIMUM_LANES * MAXIMUM_LANES
+        row[token] = LOWEST
         if token < in_lanes:
-            lanes[token % MAXIMUM_LANES] = LOWEST
-            for j in range(token % MAXIMUM_LANES, in_lanes, MAXIMUM_LANES):
-                if j != token:
-                    second = max(second, row[j])
+            lane = token % MAXIMUM_LANES
+            lanes[lane] = LOWEST
+            for block in range(in_lanes // MAXIMUM_LANES):
+                value = row[block * MAXIMUM_LANES + lane]
+                second = value if value > second else second
         for lane in range(MAXIMUM_LANES):
-            second = max(second, lanes[lane])
+            second = lanes[lane] if lanes[lane] > second else second
         for j in range(in_lanes, row.shape[0]):
-            if j != token:
-                second = max(second, row[j])
+            second = row[j] if row[j] > second else second
+        row[token] = largest
         gaps[i] = largest - second
 
 

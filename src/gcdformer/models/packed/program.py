@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from gcdformer.models.packed.rows import PackedRows
 from gcdformer.models.transformer import Transformer, is_inner_map
 from gcdformer.numbers.encoding import Integers
 
+Numbers = npt.NDArray[np.float32]
 SIDES = CACHED + 1
 ALIGNMENT = 16
 """Buffers start at multiples of this many float32, 64 bytes."""
@@ -84,8 +86,9 @@ class Program:
                  for buffer in self.buffers.values()]
         starts = np.cumsum([0, *(0 if index in self.tensors else -(-size // ALIGNMENT) * ALIGNMENT
                                  for index, size in enumerate(sizes))])
-        self.memory = torch.zeros(int(starts[-1]) + self.scratch_size(tokens) + ALIGNMENT)
-        first = -(-self.memory.data_ptr() // (4 * ALIGNMENT)) * 4 * ALIGNMENT
+        self.memory = np.zeros(int(starts[-1]) + self.scratch_size(tokens) + ALIGNMENT, dtype=np.float32)
+        self.address = self.memory.ctypes.data
+        first = -(-self.address // (4 * ALIGNMENT)) * 4 * ALIGNMENT
         self.scratch = first + 4 * int(starts[-1])
         addresses = [self.tensors[index].data_ptr() if index in self.tensors else first + 4 * int(starts[index])
                      for index in range(len(sizes))]
@@ -106,11 +109,11 @@ class Program:
                 longest = max(longest, inner + self.rows_of(buffers[out], tokens))
         return longest * PANEL
 
-    def values(self, buffer: Buffer) -> Tensor:
+    def values(self, buffer: Buffer) -> Numbers:
         """The rows of a buffer that the last run filled, in their own memory."""
         addresses, _, _, _, counts = self.table
-        start, rows = (int(addresses[buffer.number]) - self.memory.data_ptr()) // 4, int(counts[buffer.rows])
-        return self.memory[start:start + rows * buffer.width].view(rows, buffer.width)
+        start, rows = (int(addresses[buffer.number]) - self.address) // 4, int(counts[buffer.rows])
+        return self.memory[start:start + rows * buffer.width].reshape(rows, buffer.width)
 
     def run(self, section: str, sides: tuple[PackedRows, PackedRows, PackedRows], targets: Integers,
             loss_weight: float = 1.0) -> float:
