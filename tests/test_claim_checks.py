@@ -11,6 +11,7 @@ import pytest
 from claim_runs import BASES, D10, D30, accurate, cut, grokked, verdict, with_facts
 from gcdformer.evaluation import PredictionTable
 from gcdformer.explanation.sieve import products
+from gcdformer.numbers.theory import prime_factors
 from gcdformer.paper import Experiment, experiments
 from gcdformer.paper.claims import ALL, FEW, MOST, Verdict, judge
 from gcdformer.paper.entry import Entry, compress, pack
@@ -24,6 +25,20 @@ from gcdformer.paper.tables.rational import fraction
 from gcdformer.paper.tables.scaling import one_layer
 from gcdformer.paper.tables.uniform import UNI10, UNI10_EPOCHS, UNI_10, UNI_1000
 from ledger_entries import ideal
+
+
+def test_rules() -> None:
+    bases = [2, 4, 6, 10, 12, 15, 30, 60, 210, 420]
+    good = [ideal(Experiment(base), products({p: p for p in prime_factors(base)}, 100)) for base in bases]
+    assert verdict("rules", *good) == ("holds", 10, 10)
+    holes = {1, 2, 5, 12, 28, 44, 66, 78}
+    bad = [ideal(Experiment(base), holes) for base in bases]
+    assert verdict("rules", *bad) == ("does not hold", 0, 10), "D is no set of products"
+    assert verdict("rules", *good[:9]) == ("undecided", 9, 9), "too few"
+    assert verdict("rules", *good[:7], *bad[7:])[0] == "does not hold"
+    trivial = judge(ALL["rules"], [ideal(Experiment(997), {1})])
+    assert trivial.of == 0 and "only the divisor 1" in trivial.observations[0].finding.text
+    assert verdict("rules", ideal(benford(1000), {1, 2}), ideal(UNI_10, {1, 2}))[0] == "not measured", "other distributions"
 
 
 def test_mixture() -> None:
@@ -149,6 +164,8 @@ def test_model_size() -> None:
     same = judge(ALL["model-size"], [usual, accurate(one_layer(30, 3), 94.7)])
     assert same.of == 0 and "of the same size" in same.observations[0].finding.text, "64 dimensions, as in the preset"
     assert "learning rate" in ALL["model-size"].rule
+    small = judge(ALL["model-size"], [usual, accurate(deep, 94.0)])
+    assert "(6 layers of 64 dimensions)" in small.observations[0].finding.text, "ours, whatever the experiment is called"
 
 
 @pytest.mark.parametrize(("base", "usual", "counts"), [

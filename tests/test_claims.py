@@ -28,7 +28,7 @@ SMALL = ["--epoch-size", "512", "--test-size", "200", "--max-epochs", "1", "--ba
 
 def test_every_claim_has_experiments_of_the_tables() -> None:
     known = experiments()
-    assert len(ALL) == 12
+    assert len(ALL) == 13
     for claim in ALL.values():
         found = judge(claim, [])
         assert found.status == "not measured" and found.missing == tuple(one.name for one in claim.experiments)
@@ -162,7 +162,7 @@ def test_command_on_a_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [(claim["name"], claim["of"]) for claim in some["claims"]] == [("log-operands", 1)]
     listed = json.loads(here("--json", *words))
     assert {claim["name"]: claim["verdict"] for claim in listed["claims"]}["log-operands"] == "holds"
-    assert "12 claims: " in here(*words)
+    assert "13 claims: " in here(*words)
     assert "log-operands: holds" in here("claims", "--show", *words)
     page = here("claims", "--show", "--markdown", "--html", tmp_path / "x.html", *words)
     assert "**holds** | 3 of 3 pairs of runs |" in page

@@ -102,8 +102,8 @@ class Tally:
 
     @property
     def share(self) -> float | None:
-        """The share of the published values that agree."""
-        return self.agreeing / self.published if self.published else None
+        """The share of the measured values that agree."""
+        return self.agreeing / self.measured if self.measured else None
 
 
 def count_cells(cells: Iterable[ComparedCell]) -> Tally:

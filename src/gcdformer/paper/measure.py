@@ -11,7 +11,6 @@ from functools import cache
 from math import gcd, sqrt
 from typing import Literal
 
-from gcdformer.config import ModelSection
 from gcdformer.explanation.sieve import largest_divisor, prime_power
 from gcdformer.numbers import theory
 from gcdformer.numbers.encoding import Vocabulary, encode_row
@@ -19,7 +18,7 @@ from gcdformer.paper.entry import Entry
 from gcdformer.paper.ledger import LARGEST_RATIO, Choice, Choices, budget_ratio, deviations, same_recipe
 from gcdformer.paper.table import PAPER_EPOCH, Cell, Experiment, Kind, Note, Table, Value
 from gcdformer.paper.tables.uniform import UNI10_CLASSES, UNI10_EPOCHS
-from gcdformer.paper.text import count_of, millions
+from gcdformer.paper.text import millions, model_words
 
 TOLERANCE = {"accuracy": 0.5, "frequency": 2.0, "theory": 0.11, "parameters": 0.11}
 """Differences up to which two values agree: the noise of a test set of 100,000, or the rounding of the paper."""
@@ -199,14 +198,3 @@ def recipe_reason(table: Table, cell: Cell, ours: Value, entry: Entry) -> Note:
 @cache
 def published_model(experiment: Experiment) -> str:
     return model_words(experiment.config("paper").model)
-
-
-def model_words(model: ModelSection) -> str:
-    """Family, layers and widths of a model."""
-    layers, widths = {model.encoder_layers, model.decoder_layers}, {model.encoder_dim, model.decoder_dim}
-    if model.family != "transformer":
-        return f"{model.family} of {count_of(layers.pop(), 'layer')} of {model.hidden_dim or model.encoder_dim} dimensions"
-    if len(layers) == len(widths) == 1:
-        return f"{count_of(layers.pop(), 'layer')} of {widths.pop()} dimensions"
-    return (f"{model.encoder_layers} and {model.decoder_layers} layers of {model.encoder_dim} and {model.decoder_dim} "
-            "dimensions")

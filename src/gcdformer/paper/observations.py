@@ -18,8 +18,11 @@ from gcdformer.numbers.theory import base_limit_accuracy, limit_accuracy, prime_
 from gcdformer.paper.entry import Entry
 from gcdformer.paper.evidence import ROUNDING, Chance, Finding, common, value_at
 from gcdformer.paper.table import PAPER_EPOCH
-from gcdformer.paper.text import count_of, millions
+from gcdformer.paper.text import count_of, millions, model_words
 
+RULE_BREAKS, RULE_FIDELITY = 3, 0.98
+"""Exceptions to a rule, and the least stratified fidelity, for which a run follows the rules: some k are always on their way
+from one prediction to another. The fidelity is that of a certificate, which allows no exception."""
 SIZE_POINTS = 2.0
 """Points of accuracy between two sizes that hardly matter: what ours may differ from the paper's; the published tables
 have up to 1.4 (base 10 and base 30)."""
@@ -51,6 +54,21 @@ SHUFFLES = 999
 NEAR = WITHIN * ROUNDING * PAPER_EPOCH
 Times = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+
+def follows_rules(entry: Entry) -> Finding:
+    """Whether the three rules hold but for a few k, and predict nearly all stratified pairs. Where only the divisor 1 is
+    known, as in a prime base above 100 until a prime is grokked, they cannot but hold."""
+    explanation = entry.explanation
+    assert explanation is not None, "a run of the gcd"
+    if entry.correct == [1]:
+        return Finding(0, 0, f"only the divisor 1 is known after {millions(entry.examples)}, so it does not tell")
+    broken = {name: len({breach.k for breach in rule.exceptions}) for name, rule in explanation.rules.items()}
+    fidelity = explanation.fidelity["stratified"].value
+    text = (f"{len(entry.correct)} correct GCD after {millions(entry.examples)}, form {explanation.form.letter}, "
+            f"stratified fidelity {100 * fidelity:.1f} %")
+    parts = [f"{name.replace('_', ' ')} is broken by {count} k" for name, count in broken.items() if count]
+    return Finding(int(max(broken.values()) <= RULE_BREAKS and fidelity >= RULE_FIDELITY), 1, "; ".join([text, *parts]))
 
 
 def sooner(slow: Entry, fast: Entry) -> Finding:
@@ -110,7 +128,8 @@ def as_accurate(usual: Entry, other: Entry) -> Finding:
     always, because of the base or because too little was learned, they cannot but do so."""
     end = common(usual, other)
     first, second = (value_at(entry, "accuracy", end) for entry in (usual, other))
-    text = f"accuracy {second:.1f} against {first:.1f} after {millions(end)}"
+    sizes = [model_words(entry.config.model) for entry in (other, usual)]
+    text = f"accuracy {second:.1f} ({sizes[0]}) against {first:.1f} ({sizes[1]}) after {millions(end)}"
     if size(usual) == size(other):
         return Finding(0, 0, f"{text}, but the two are of the same size")
     rules = base_limit_accuracy(usual.config.task.base)

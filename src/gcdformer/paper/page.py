@@ -70,14 +70,15 @@ def overview(counts: Counts) -> str:
     rows.append(["all", "", "", *tally_texts(counts.cells), str(counts.runs)])
     return (f"{count_of(counts.runs, 'run')}; {counts.cells.measured} of {counts.cells.published} cells have our value, "
             f"{counts.with_measurements} of {len(counts.tables)} tables and figures have measurements.\n\n"
-            + grid(["in the paper", "name", "what", "cells", "ours", "agree", "runs"], rows))
+            + grid(["in the paper", "name", "what", "published", "measured", "agree (of measured)", "runs"], rows))
 
 
 def tally_texts(counts: Tally) -> list[str]:
-    """Published values, those with ours, and those that agree with their share of the published ones."""
-    if counts.share is None:
+    """Published values, those with ours, and those that agree with their share of the measured ones."""
+    if not counts.published:
         return ["", "", ""]
-    return [str(counts.published), str(counts.measured), f"{counts.agreeing} ({100 * counts.share:.0f} %)"]
+    share = "" if counts.share is None else f" ({100 * counts.share:.0f} %)"
+    return [str(counts.published), str(counts.measured), f"{counts.agreeing}{share}"]
 
 
 def claims_section(verdicts: list[Verdict]) -> str:

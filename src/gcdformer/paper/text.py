@@ -1,6 +1,6 @@
 """Lines of text whose parts say what they are, so that Markdown, terminal and HTML mark them each in its own way.
 
-Knows neither tables nor runs.
+Knows neither tables nor runs, only configurations.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+from gcdformer.config import ModelSection
 
 MOST_LISTED = 40
 
@@ -58,3 +60,14 @@ def shorten(values: Iterable[object]) -> str:
     listed = list(map(str, values))
     more = len(listed) - MOST_LISTED
     return ", ".join(listed[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def model_words(model: ModelSection) -> str:
+    """Family, layers and widths of a model."""
+    layers, widths = {model.encoder_layers, model.decoder_layers}, {model.encoder_dim, model.decoder_dim}
+    if model.family != "transformer":
+        return f"{model.family} of {count_of(layers.pop(), 'layer')} of {model.hidden_dim or model.encoder_dim} dimensions"
+    if len(layers) == len(widths) == 1:
+        return f"{count_of(layers.pop(), 'layer')} of {widths.pop()} dimensions"
+    return (f"{model.encoder_layers} and {model.decoder_layers} layers of {model.encoder_dim} and {model.decoder_dim} "
+            "dimensions")
