@@ -103,7 +103,7 @@ def test_hook_points(family: str, checks: Checks, models: dict[str, Case]) -> No
         for step, row in zip(asked["steps"], logits[0], strict=True):
             best = row.softmax(-1).topk(8)
             assert [entry["p"] for entry in step["likely"]] == pytest.approx(best.values.tolist(), abs=1e-4)
-            assert step["word"] == case.problem.vocabulary.word(step["token"])
+            assert step["word"] == case.problem.vocabulary.symbol(step["token"])
         patterns = recomputed_attention(case.model, asked["input"], fed)
         if patterns is None:
             assert asked["attention"] is None

@@ -18,7 +18,7 @@ from gcdformer.numbers.encoding import (
     MINUS,
     PAD,
     PLUS,
-    SPECIAL_WORDS,
+    SPECIAL_SYMBOLS,
     Integers,
     Vocabulary,
     decode,
@@ -75,7 +75,7 @@ UNREADABLE = {
 
 def tokens_of(text: str) -> list[int]:
     """Tokens of words, not checked: digits may lie outside the base."""
-    return [SPECIAL_WORDS.index(word) if word in SPECIAL_WORDS else DIGIT_0 + int(word) for word in text.split()]
+    return [SPECIAL_SYMBOLS.index(word) if word in SPECIAL_SYMBOLS else DIGIT_0 + int(word) for word in text.split()]
 
 
 def rows_of(rows: list[list[int]]) -> Integers:
@@ -108,8 +108,8 @@ def tables(draw: st.DrawFn) -> tuple[int, Integers]:
 @pytest.mark.parametrize(("base", "question", "answer"), PUBLISHED)
 def test_published_encodings(base: int, question: str, answer: str) -> None:
     vocabulary = Vocabulary(base)
-    assert vocabulary.words(encode_row([160, 120], base)) == question
-    assert vocabulary.words(encode_row([40], base)) == answer
+    assert vocabulary.text(encode_row([160, 120], base)) == question
+    assert vocabulary.text(encode_row([40], base)) == answer
     for text, values in ((question, [160, 120]), (answer, [40])):
         decoded, readable = decode(np.array([[vocabulary.token(word) for word in text.split()]]), base, len(values))
         assert readable.all() and decoded.tolist() == [values]
@@ -219,7 +219,7 @@ def test_batches_run_from_begin_to_end_and_fit_the_positions(task: str) -> None:
 @pytest.mark.parametrize("base", [2, 30, 20_000])
 def test_words_and_tokens(base: int) -> None:
     vocabulary = Vocabulary(base)
-    words = [vocabulary.word(token) for token in range(vocabulary.size)]
+    words = [vocabulary.symbol(token) for token in range(vocabulary.size)]
     assert len(set(words)) == vocabulary.size == base + 5
     assert [vocabulary.token(word) for word in words] == list(range(vocabulary.size))
     for word in (str(base), "01", "-1", "x", "", "²", "1.0"):

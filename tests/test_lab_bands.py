@@ -74,17 +74,17 @@ def test_a_saved_mechanism_is_sent_if_it_is_of_these_weights(lab: Lab, tmp_path:
     sent = lab.get("/api/runs/grok/mechanism")
     described = TypeAdapter(MechanismView)
     assert json.loads(described.dump_json(described.validate_python(sent))) == sent
-    assert sent["missing"] is None and sent["found"] == json.loads((GROKKING / "mechanism.json").read_text())
+    assert sent["missing"] is None and sent["mechanism"] == json.loads((GROKKING / "mechanism.json").read_text())
     assert sent["sentences"][0] == "2 is read off the last digit."
     missing = lab.get("/api/runs/tiny/mechanism")
-    assert missing["found"] is None and missing["command"] == "gcdformer mechanism runs/tiny"
+    assert missing["mechanism"] is None and missing["command"] == "gcdformer mechanism runs/tiny"
     shutil.copytree(GROKKING, tmp_path / "other")
     found = json.loads((GROKKING / "mechanism.json").read_text())
     with Lab(tmp_path) as other:
         for change, words in ({"weights_sha256": "0" * 64}, "other weights"), ({"epoch": 3}, "not kept"):
             (tmp_path / "other" / "mechanism.json").write_text(json.dumps(found | change))
             sent = other.get("/api/runs/other/mechanism")
-            assert sent["found"] is None and words in sent["missing"]
+            assert sent["mechanism"] is None and words in sent["missing"]
         (tmp_path / "other" / "mechanism.json").write_text("{}")
         assert other.get("/api/runs/other/mechanism", 422)["damaged"]
 
@@ -105,7 +105,7 @@ def test_an_export_has_both_and_says_where_it_cannot(tmp_path: Path) -> None:
     assert made["mechanism.json"]["missing"] == "The one that was made is damaged." and str(tmp_path) not in str(made)
     made = dict(more_files(EXAMPLES["example-grokking"], [26]))
     assert set(made) == {"bands/26.json", "mechanism.json"}
-    assert made["bands/26.json"]["bands"] and made["mechanism.json"]["found"]
+    assert made["bands/26.json"]["bands"] and made["mechanism.json"]["mechanism"]
 
 
 @needs_browser
@@ -135,7 +135,7 @@ def test_a_mechanism_and_its_swaps(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/run/grok")
     page.get_by_role("link", name="Where its divisors live").click()
     page.locator(".places").first.wait_for()
-    found = lab.get("/api/runs/grok/mechanism")["found"]
+    found = lab.get("/api/runs/grok/mechanism")["mechanism"]
     cell = page.get_by_role("button", name="encoder.0.residual.feed_forward, second-to-last digit of a: removes 3 in 65")
     assert cell.inner_text() == "65"
     cell.focus()
@@ -198,7 +198,7 @@ def test_a_flip_says_what_the_rules_predict_and_what_came_out(lab: Lab) -> None:
 
 IN_PAGE = """async ([id, pairs]) => {
   const [{ Asker }, api] = await Promise.all([import("/static/asker.js"), import("/static/api.js")]);
-  const [{ body: run }, { found }] = await Promise.all([api.oneRun(id), api.mechanism(id)]);
+  const [{ body: run }, { mechanism: found }] = await Promise.all([api.oneRun(id), api.mechanismOf(id)]);
   const asker = new Asker(run);
   const flip = (p, a, b) => asker.flip(found, p, a, b).catch(({ message }) => ({ message }));
   return Promise.all(pairs.flatMap(([a, b]) => found.primes.map(({ p }) => flip(p, a, b))));

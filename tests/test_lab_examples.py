@@ -28,7 +28,7 @@ def test_an_example_is_small_real_and_whole(path: Path) -> None:
     a, b = run.prediction_tables()["stratified"].examples_of(1, 1)[0]
     assert run.predict([a], [b]).tolist() == [1]
     mechanism = mechanism_view(EXAMPLES[path.name])
-    assert mechanism["found"] is not None and mechanism["missing"] is None, "it is of these weights"
+    assert mechanism["mechanism"] is not None and mechanism["missing"] is None, "it is of these weights"
 
 
 def test_the_script_says_what_was_trained() -> None:

@@ -13,7 +13,7 @@ from claim_runs import D10, verdict, with_facts
 from decisions import call
 from gcdformer import Run, UserError, explain
 from gcdformer.errors import DamagedFile
-from gcdformer.explanation.priors import EXPONENTS, UnderPrior
+from gcdformer.explanation.priors import SCANNED_EXPONENTS, UnderPrior
 from gcdformer.explanation.sieve import products
 from gcdformer.paper import Experiment
 from gcdformer.paper.claims import ALL, judge
@@ -21,7 +21,7 @@ from gcdformer.paper.entry import Entry, compress
 from gcdformer.paper.record import Mark, entry_of
 from gcdformer.paper.tables.benford import inverse
 from gcdformer.paper.tables.uniform import UNI_10
-from gcdformer.runs.priors import NAME, PRIORS, saved_scan, scan_priors, write_scan
+from gcdformer.runs.priors import NAME, SCANNED_PRIORS, saved_scan, scan_priors, write_scan
 from ledger_entries import ideal
 
 RULES = UnderPrior("natural", 83.0, 83.2, "R", True, None, 0.999, 0.998, sorted(D10))
@@ -44,10 +44,10 @@ def test_the_command_shows_draws_and_keeps_them(uniform_run: Run, tmp_path: Path
     path = shutil.copytree(uniform_run.path, tmp_path / "run")
     shown = call("explain", path, "--over-priors", "--figure", tmp_path / "x.svg")
     assert shown.returncode == 0, shown.stderr
-    assert all(f"k^-{exponent} " in shown.stdout for exponent in EXPONENTS) and "natural" in shown.stdout
+    assert all(f"k^-{exponent} " in shown.stdout for exponent in SCANNED_EXPONENTS) and "natural" in shown.stdout
     assert "exponent α of the prior" in (tmp_path / "x.svg").read_text()
     saved = saved_scan(Run(path))
-    assert saved is not None and [figures.prior for figures in saved.under] == list(PRIORS)
+    assert saved is not None and [figures.prior for figures in saved.under] == list(SCANNED_PRIORS)
     found = json.loads(call("explain", path, "--over-priors", "--json").stdout)["runs"][0]
     assert [figures["prior"] for figures in found["under"]][:3] == ["training", "natural", 0.0]
     assert found["under"][1]["D"] == saved.under[1].D

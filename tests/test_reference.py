@@ -46,7 +46,7 @@ def test_logits_as_an_independent_forward_pass_gives_them(name: str, tmp_path: P
     run = save_imported(config, to_weights(reference, config), path, "a test", tmp_path / "run")
     predictor, problem = run.predictor(), run.problem
     ours, known = Vocabulary(12), vocabulary(12)
-    places = [known.index({"<pad>": "<pad>", "<end>": "<eos>"}.get(ours.word(token), ours.word(token)))
+    places = [known.index({"<pad>": "<pad>", "<end>": "<eos>"}.get(ours.symbol(token), ours.symbol(token)))
               for token in range(ours.size) if token != BEGIN]
     for a, b in PAIRS:
         batch = problem.encode_batch(np.array([[a, b]]))

@@ -18,6 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     base = parse_integer(args.base, "base", 2, LARGEST_BASE)
     values = [parse_integer(word, "integers", -LARGEST_INTEGER, LARGEST_INTEGER) for word in args.integers]
-    tokens = Vocabulary(base).words(encode_row(values, base))
+    tokens = Vocabulary(base).text(encode_row(values, base))
     print_json({"base": base, "integers": values, "tokens": tokens.split()}) if args.json else print(tokens)
     return 0

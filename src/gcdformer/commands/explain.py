@@ -49,7 +49,7 @@ from gcdformer.runs.explain import (
 )
 from gcdformer.runs.files import writing
 from gcdformer.runs.hints import earlier_certificate
-from gcdformer.runs.priors import PRIORS, scan_priors, write_scan
+from gcdformer.runs.priors import SCANNED_PRIORS, scan_priors, write_scan
 from gcdformer.runs.run import Run
 
 
@@ -113,7 +113,7 @@ def explain_over_priors(args: argparse.Namespace, runs: list[Run]) -> None:
         require_figure(args.figure)
     scans = {}
     for run in runs:
-        with progress(f"asking {run.path} under {len(PRIORS)} priors", quiet=args.quiet) as advance:
+        with progress(f"asking {run.path} under {len(SCANNED_PRIORS)} priors", quiet=args.quiet) as advance:
             scans[str(run.path)] = scan_priors(run, checkpoint=args.epoch or args.checkpoint or "last", on_step=advance)
         write_scan(run, scans[str(run.path)])
     if args.figure is not None:

@@ -72,13 +72,13 @@ def run(args: argparse.Namespace) -> int:
     if run.problem.knows_answers:
         truths = run.problem.answer(questions).tolist()
     inputs, _ = run.problem.encode_questions(questions)
-    words = run.problem.vocabulary.words
+    text = run.problem.vocabulary.text
     explanation = explanation_of(run, args.checkpoint) if prior == run.config.evaluation.prior else None
     rows: list[Asked] = []
     for index, (question, truth) in enumerate(zip(questions.tolist(), truths, strict=True)):
         output = [token for token in tokens[index].tolist() if token != END]
         prediction = values[index].tolist() if readable[index] else None
-        rows.append(Asked(question, words(inputs[index]), words(output), simple(prediction), simple(truth),
+        rows.append(Asked(question, text(inputs[index]), text(output), simple(prediction), simple(truth),
                           None if truth is None else prediction == truth,
                           rule_answer(explanation.model.answer(truth[0])) if explanation and truth else None))
     if args.json:

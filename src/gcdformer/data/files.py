@@ -54,13 +54,13 @@ def write_text(stream: Stream, count: int, layout: str, file: IO[str], on_chunk:
         for rows in chunks(stream, count, on_chunk):
             file.writelines(",".join(map(str, row)) + "\n" for row in rows.tolist())
         return
-    words = [problem.vocabulary.word(token) for token in range(problem.vocabulary.size)]
+    symbols = [problem.vocabulary.symbol(token) for token in range(problem.vocabulary.size)]
     for rows in chunks(stream, count, on_chunk):
         batch = problem.encode_batch(rows[:, :problem.task.inputs])
         bare = int2int_answers(problem, rows[:, :problem.task.inputs])
         for index, (inputs, targets) in enumerate(zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True)):
-            left = " ".join(words[token] for token in inputs if token)
-            right = " ".join(words[token] for token in targets if token > END) if bare is None else str(bare[index])
+            left = " ".join(symbols[token] for token in inputs if token)
+            right = " ".join(symbols[token] for token in targets if token > END) if bare is None else str(bare[index])
             file.write(f"{prefix(problem.task.inputs)}{left}\t{prefix(problem.task.outputs)}{right}\n")
 
 

@@ -14,7 +14,7 @@ from gcdformer.config import PRIORS, parse_prior, prior_value
 from gcdformer.explanation.certificate import Explanation
 from gcdformer.explanation.forms import NONE
 
-EXPONENTS = tuple(str(half / 2).removesuffix(".0") for half in range(9))
+SCANNED_EXPONENTS = tuple(str(half / 2).removesuffix(".0") for half in range(9))
 """The exponents ALPHA of the priors k^-ALPHA that are tried: 0, 0.5, ..., 4. Natural pairs have about 2."""
 NATURAL_EXPONENT = 2.0
 """Two uniform integers have GCD k with a probability of about 0.61 k^-2."""

@@ -142,8 +142,8 @@ class Asker:
             "run": entry.id, "epoch": chosen, "a": a, "b": b, "base": problem.base, "prediction": prediction, "truth": k,
             "right": prediction == k, "rule": readable(explanation.model.answer(k)),
             "reason": reason(explanation, a, b, prediction) if prediction == usual else other_prior(k, prediction, usual),
-            "input": [vocabulary.word(token) for token in inputs],
-            "output": [vocabulary.word(token) for token in tokens],
+            "input": [vocabulary.symbol(token) for token in inputs],
+            "output": [vocabulary.symbol(token) for token in tokens],
             "value_of": places(tokens, problem.base),
             "steps": [step_view(vocabulary, token, distribution)
                       for token, distribution in zip(tokens, decoded.distributions, strict=True)],
@@ -204,9 +204,9 @@ def places(tokens: list[int], base: int) -> str | None:
 def step_view(vocabulary: Vocabulary, token: int, distribution: Tensor) -> DecoderStep:
     """The token chosen, and the likeliest ones with their probabilities."""
     best = distribution.topk(min(SHOWN_TOKENS, len(distribution)))
-    likely: list[Likely] = [{"word": vocabulary.word(int(index)), "p": round(float(p), 5)}
+    likely: list[Likely] = [{"word": vocabulary.symbol(int(index)), "p": round(float(p), 5)}
               for p, index in zip(best.values, best.indices, strict=True)]
-    return {"chosen": vocabulary.word(token), "likely": likely}
+    return {"chosen": vocabulary.symbol(token), "likely": likely}
 
 
 def pattern_view(layers: list[Tensor]) -> Pattern:

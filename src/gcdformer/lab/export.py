@@ -82,15 +82,15 @@ def entries_of(roots: Sequence[Path]) -> list[ListedRun]:
     """The runs at these folders, each with an id of its own; a folder above a single run stands for it."""
     entries: dict[str, ListedRun] = {}
     for root in roots:
-        found = Catalogue(root).entries()
-        if found[0].is_example and not (root / "config.toml").is_file():
+        runs = Catalogue(root).entries()
+        if runs[0].is_example and not (root / "config.toml").is_file():
             raise UserError(f"export: {root} holds no run; name the folder of one")
-        if len(found) > 1:
-            raise UserError(f"export: {root} holds {len(found)} runs; name their folders, for instance {found[0].path}")
-        number, name = 1, found[0].name
+        if len(runs) > 1:
+            raise UserError(f"export: {root} holds {len(runs)} runs; name their folders, for instance {runs[0].path}")
+        number, name = 1, runs[0].name
         while name in entries:
-            number, name = number + 1, f"{found[0].name}~{number + 1}"
-        entries[name] = ListedRun(name, name, found[0].path)
+            number, name = number + 1, f"{runs[0].name}~{number + 1}"
+        entries[name] = ListedRun(name, name, runs[0].path)
     return list(entries.values())
 
 

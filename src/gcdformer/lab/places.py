@@ -31,7 +31,7 @@ class MechanismView(TypedDict):
     command: Annotated[str, doc("makes it, or makes it anew")]
     missing: Annotated[str | None, doc("why there is none to show")]
     sentences: Annotated[list[str], doc("what was found, in words")]
-    found: Mechanism | None
+    mechanism: Mechanism | None
 
 
 class Flipped(TypedDict):
@@ -52,10 +52,10 @@ class Flipped(TypedDict):
 def mechanism_view(entry: ListedRun) -> dict[str, Any]:
     """A `MechanismView` as it is sent: the saved mechanism with its sentences; or why there is none."""
     with reading(entry.path):
-        found, missing = checked_mechanism(entry)
+        mechanism, missing = checked_mechanism(entry)
         return {"run": entry.id, "command": mechanism_command(entry), "missing": missing,
-                "sentences": [] if found is None else sentences(found),
-                "found": None if found is None else found.to_json()}
+                "sentences": [] if mechanism is None else sentences(mechanism),
+                "mechanism": None if mechanism is None else mechanism.to_json()}
 
 
 def mechanism_command(entry: ListedRun) -> str:
@@ -65,14 +65,14 @@ def mechanism_command(entry: ListedRun) -> str:
 def flip_view(entry: ListedRun, p: int, a: int, b: int) -> Flipped:
     """Divisibility of a by p flipped inside the network: what the rules predict, and what comes out. Needs torch."""
     with reading(entry.path):
-        found, missing = checked_mechanism(entry)
-        if found is None or found.epoch is None:
+        mechanism, missing = checked_mechanism(entry)
+        if mechanism is None or mechanism.epoch is None:
             raise UserError(f"flip: it is not known where p is carried. {missing}")
-        flipped = flip_in_run(Run(entry.path), found, p, a, b)
-        whole = next(prime.whole for prime in found.primes if prime.p == p)
-        return {"epoch": found.epoch, "p": p, "a": a, "b": b, "swapped": flipped.swapped, "site": whole.site,
+        flipped = flip_in_run(Run(entry.path), mechanism, p, a, b)
+        whole = next(prime.whole for prime in mechanism.primes if prime.p == p)
+        return {"epoch": mechanism.epoch, "p": p, "a": a, "b": b, "swapped": flipped.swapped, "site": whole.site,
                 "places": (["final state"] if whole.site.startswith("encoder.final")
-                           else [found.positions[position] for position in sorted(whole.positions)]),
+                           else [mechanism.positions[position] for position in sorted(whole.positions)]),
                 "before": flipped.before, "expected": flipped.expected, "answer": flipped.answer}
 
 
@@ -91,18 +91,18 @@ def more_files(entry: ListedRun, checkpoints: Sequence[int]) -> Iterator[tuple[s
     except UserError:
         words = mechanism_command(entry)
         yield "mechanism.json", {"run": entry.id, "command": words, "missing": "The one that was made is damaged.",
-                                 "sentences": [], "found": None}
+                                 "sentences": [], "mechanism": None}
 
 
 def checked_mechanism(entry: ListedRun) -> tuple[Mechanism | None, str | None]:
     """The saved mechanism if it is that of weights that are kept, else why not."""
     run = Run(entry.path)
-    found = saved_mechanism(run)
-    if found is None:
+    mechanism = saved_mechanism(run)
+    if mechanism is None:
         return None, "Nobody has looked yet."
-    if found.epoch is None or not has_weights(run, found.epoch):
-        return None, f"The one that was made is of epoch {found.epoch}, whose weights are not kept."
-    step = found.epoch * run.config.training.steps_per_epoch
-    if weights_digest(run.path, step) != found.weights_sha256:
-        return None, f"The one that was made is of other weights than those of epoch {found.epoch}."
-    return found, None
+    if mechanism.epoch is None or not has_weights(run, mechanism.epoch):
+        return None, f"The one that was made is of epoch {mechanism.epoch}, whose weights are not kept."
+    step = mechanism.epoch * run.config.training.steps_per_epoch
+    if weights_digest(run.path, step) != mechanism.weights_sha256:
+        return None, f"The one that was made is of other weights than those of epoch {mechanism.epoch}."
+    return mechanism, None

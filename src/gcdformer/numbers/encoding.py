@@ -3,7 +3,7 @@
 An integer is a sign and its digits, most significant first: 160 in base 30 is `+ 5 10`. A row of integers
 is their concatenation. This module knows tokens and integers, not what they mean.
 
->>> Vocabulary(30).words(encode_row([160, 120], 30))
+>>> Vocabulary(30).text(encode_row([160, 120], 30))
 '+ 5 10 + 4 0'
 """
 
@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 PAD, BEGIN, END, PLUS, MINUS = range(5)
 DIGIT_0 = 5
-SPECIAL_WORDS = ("<pad>", "<begin>", "<end>", "+", "-")
+SPECIAL_SYMBOLS = ("<pad>", "<begin>", "<end>", "+", "-")
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,19 @@ class Vocabulary:
     def size(self) -> int:
         return DIGIT_0 + self.base
 
-    def word(self, token: int) -> str:
-        return SPECIAL_WORDS[token] if token < DIGIT_0 else str(token - DIGIT_0)
+    def symbol(self, token: int) -> str:
+        return SPECIAL_SYMBOLS[token] if token < DIGIT_0 else str(token - DIGIT_0)
 
-    def words(self, tokens: Sequence[int] | Integers) -> str:
-        return " ".join(self.word(int(token)) for token in tokens if token != PAD)
+    def text(self, tokens: Sequence[int] | Integers) -> str:
+        """Tokens with blanks between, without padding."""
+        return " ".join(self.symbol(int(token)) for token in tokens if token != PAD)
 
-    def token(self, word: str) -> int:
-        if word in SPECIAL_WORDS:
-            return SPECIAL_WORDS.index(word)
-        if word.isascii() and word.isdigit() and (word == "0" or word[0] != "0") and int(word) < self.base:
-            return DIGIT_0 + int(word)
-        raise UserError(f"unknown token '{word}' in base {self.base}")
+    def token(self, symbol: str) -> int:
+        if symbol in SPECIAL_SYMBOLS:
+            return SPECIAL_SYMBOLS.index(symbol)
+        if symbol.isascii() and symbol.isdigit() and (symbol == "0" or symbol[0] != "0") and int(symbol) < self.base:
+            return DIGIT_0 + int(symbol)
+        raise UserError(f"unknown token '{symbol}' in base {self.base}")
 
 
 def powers_of(base: int) -> Integers:

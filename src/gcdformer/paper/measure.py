@@ -69,7 +69,7 @@ def compute(cell: Cell) -> Value:
     if kind == "parameters":
         return round(parameters(cell.experiment) / 1e6, 1)
     values = list(PAIR) if kind == "encoded-input" else [gcd(*PAIR)]
-    return Vocabulary(base).words(encode_row(values, base))
+    return Vocabulary(base).text(encode_row(values, base))
 
 
 @cache

@@ -122,12 +122,12 @@ def blocks(compared: ComparedTable, width: int) -> list[Grid]:
     shown = {place: cell_text(cell) for place, cell in compared.by_place.items()}
     widths = {name: GAP + max(len(name), *(len(shown.get((row, name), "")) for row in compared.rows))
               for name in compared.columns}
-    room = width - max(map(len, compared.rows))
+    width_left = width - max(map(len, compared.rows))
     chosen: list[list[str]] = [[]]
     for name in compared.columns:
         pair = [name, f"{name} %"] if f"{name} %" in widths else [name]
         if name not in chosen[-1]:
-            if chosen[-1] and sum(widths[column] for column in (*chosen[-1], *pair)) > room:
+            if chosen[-1] and sum(widths[column] for column in (*chosen[-1], *pair)) > width_left:
                 chosen.append([])
             chosen[-1] += pair
     return [text_grid(["", *names], [[row, *(shown.get((row, name), "") for name in names)] for row in compared.rows])

@@ -95,7 +95,7 @@ def described(config: Config, problem: Problem, step: int) -> dict[str, object]:
     return {"model_type": MODEL_TYPE, "architectures": [config.model.family], "torch_dtype": "float32",
             "gcdformer_version": __version__, "step": step, "longest_input": problem.longest_input,
             "longest_output": problem.longest_target, "vocab_size": vocabulary.size, "gcdformer": tree,
-            "vocabulary": [vocabulary.word(token) for token in range(vocabulary.size)]}
+            "vocabulary": [vocabulary.symbol(token) for token in range(vocabulary.size)]}
 
 
 def load_exported(path: str | Path, *, device: str = "cpu", beam: int = 1, prior: str | float | None = None) -> Predictor:

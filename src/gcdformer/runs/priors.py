@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from gcdformer.explanation.priors import EXPONENTS, UnderPrior
+from gcdformer.explanation.priors import SCANNED_EXPONENTS, UnderPrior
 from gcdformer.runs.explain import explain_under_prior
 from gcdformer.runs.files import read_json, write_json
 from gcdformer.runs.folder import weights_digest
@@ -20,7 +20,7 @@ from gcdformer.runs.run import Run
 NAME = "priors.json"
 PAIRS = 30_000
 """Pairs of each test set at most: 300 for each k, below which the noise of a share shows."""
-PRIORS = ("training", "natural", *EXPONENTS)
+SCANNED_PRIORS = ("training", "natural", *SCANNED_EXPONENTS)
 """What is tried: the two that have a name in a comparison, and the exponents between and beyond them."""
 
 
@@ -40,7 +40,7 @@ class PriorScan:
 ADAPTER = TypeAdapter(PriorScan)
 
 
-def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors: Sequence[str] = PRIORS,
+def scan_priors(run: Run | str | Path, *, checkpoint: str | int = "last", priors: Sequence[str] = SCANNED_PRIORS,
                 on_step: Callable[[int, int], None] = lambda done, total: None) -> PriorScan:
     """The certificate of the same weights under each prior, on the run's test sets up to PAIRS, answered afresh."""
     run = run if isinstance(run, Run) else Run(run)

@@ -25,8 +25,8 @@ from gcdformer.numbers.encoding import BEGIN, Vocabulary
 
 Leaves = dict[str, str | int | float]
 """Values of a configuration by name."""
-SPECIAL_WORDS = 15
-END_WORD, PAD_WORD = 0, 1
+SPECIAL_TOKENS = 15
+END_TOKEN, PAD_TOKEN = 0, 1
 NEVER = -1e9
 """The bias of a token that is never to be predicted."""
 REFUSED: dict[str, Callable[[Any], bool]] = {
@@ -166,7 +166,7 @@ def to_config(reference: Reference, test_size: int) -> Config:
     """The configuration of the run it becomes: one epoch of all the examples it was trained on."""
     params, family = reference.params, family_of(reference.params)
     base = whole(reference, "base", 2, LARGEST_BASE)
-    usual = base + SPECIAL_WORDS + 4
+    usual = base + SPECIAL_TOKENS + 4
     words = whole(reference, "n_words", 1, 10**6, usual)
     if words != usual:
         raise UserError(f"{reference.source}: n_words = {words} is not implemented here: base {base} has {usual}")
@@ -210,18 +210,18 @@ def distributions_of(reference: Reference) -> Leaves:
     return distributions
 
 
-def words_of(base: int) -> dict[str, int]:
-    """The published vocabulary: its special words, then symbols in the order of strings, each with its number."""
+def tokens_of(base: int) -> dict[str, int]:
+    """The published vocabulary: its special tokens, then symbols in the order of strings, each with its number."""
     symbols = sorted(["+", "-", "V1", "V2", *map(str, range(base))])
-    return {word: SPECIAL_WORDS + place for place, word in enumerate(symbols)}
+    return {word: SPECIAL_TOKENS + place for place, word in enumerate(symbols)}
 
 
 def to_weights(reference: Reference, config: Config) -> dict[str, Tensor]:
     """The weights by our names, rows of embeddings in the order of our tokens."""
     base, encoder, decoder = config.task.base, reference.encoder, reference.decoder
-    known = words_of(base)
-    digits = [known[Vocabulary(base).word(token)] for token in range(3, Vocabulary(base).size)]
-    inputs, outputs = [PAD_WORD, known["V2"], END_WORD, *digits], [PAD_WORD, END_WORD, END_WORD, *digits]
+    known = tokens_of(base)
+    digits = [known[Vocabulary(base).symbol(token)] for token in range(3, Vocabulary(base).size)]
+    inputs, outputs = [PAD_TOKEN, known["V2"], END_TOKEN, *digits], [PAD_TOKEN, END_TOKEN, END_TOKEN, *digits]
     proj, words = decoder.take("proj.weight"), decoder.take("embeddings.weight")
     if proj.shape != words.shape or not torch.equal(proj, words):
         raise UserError(f"{reference.source}: a projection not tied to the decoder's embeddings is not implemented here")

@@ -24,8 +24,8 @@ from gcdformer.sweeps.on_ray import (
     go_to,
     handlers,
     make_ready,
-    room_for,
     set_handlers,
+    slots_for,
 )
 from gcdformer.sweeps.plan import HIDDEN, Planned, note_start, refresh, write_record
 from gcdformer.sweeps.trial import DONE, Ending, run_trial
@@ -111,7 +111,7 @@ def run_with_asha(planned: list[Planned], board: Board, stop: StopRequest, *, ad
 
     connect(address)
     try:
-        board.slots = room_for(first.needs)
+        board.slots = slots_for(first.needs)
         needs = {"cpu": first.needs.cpus, "gpu": first.needs.gpus}
         orders = [json.dumps({"name": trial.name, "out": str(trial.path.absolute()), "here": str(Path.cwd()),
                               "config": trial.config.model_dump()}) for trial in todo.values()]

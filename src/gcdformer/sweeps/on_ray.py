@@ -104,14 +104,14 @@ def check_address(address: str) -> None:
             raise UserError(f"address: no Ray cluster answers at {address}: {error}") from None
 
 
-def room_for(needs: Needs) -> int:
+def slots_for(needs: Needs) -> int:
     """How many trials the cluster holds at a time; a `UserError` if no node of it could ever hold one."""
     import ray
     every = ray.nodes()  # type: ignore[no-untyped-call]
-    room = places([node["Resources"] for node in every if node["Alive"]], needs)
-    if not room:
+    slots = places([node["Resources"] for node in every if node["Alive"]], needs)
+    if not slots:
         raise UserError(f"needs: no node of the cluster has {needs.cpus} CPUs and {needs.gpus:g} GPUs free for a trial")
-    return room
+    return slots
 
 
 def places(nodes: list[dict[str, float]], needs: Needs) -> int:
@@ -158,7 +158,7 @@ class RayLauncher(Launcher):
         disconnect()
 
     def at_once(self, needs: Needs) -> int:
-        return room_for(needs)
+        return slots_for(needs)
 
     def start(self, trial: Planned) -> None:
         import ray

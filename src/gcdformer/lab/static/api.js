@@ -89,7 +89,7 @@ export async function decided(id, epoch, prior, onProgress, signal) {
     onProgress(body.done);
   }
 }
-export const mechanism = async (id) => (await request(exported ? `${await folder(id)}/mechanism.json` : `${run(id)}/mechanism`)).body;
+export const mechanismOf = async (id) => (await request(exported ? `${await folder(id)}/mechanism.json` : `${run(id)}/mechanism`)).body;
 export const flip = async (id, p, a, b) => (await request(`${run(id)}/flip?${new URLSearchParams({ p, a, b })}`)).body;
 const paperPart = async (path) =>
   (await request(exported ? `data/paper${path}.json` : `api/paper${path}`)).body;

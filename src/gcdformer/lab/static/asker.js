@@ -37,10 +37,10 @@ export class Asker {
     return ask(this.run.id, a, b, epoch, model.prior && { prior: model.prior.name, share });
   }
 
-  // Divisibility of a by p flipped where the mechanism `found` says that it is carried.
-  async flip(found, p, a, b) {
-    const { network, reasons } = await this.model(found.epoch);
-    return network ? flipped(network, reasons, found, p, Number(a), Number(b)) : flip(this.run.id, p, a, b);
+  // Divisibility of a by p flipped where the mechanism says that it is carried.
+  async flip(mechanism, p, a, b) {
+    const { network, reasons } = await this.model(mechanism.epoch);
+    return network ? flipped(network, reasons, mechanism, p, Number(a), Number(b)) : flip(this.run.id, p, a, b);
   }
 
   asked({ network, reasons, prior }, a, b, epoch, share) {

@@ -68,8 +68,8 @@ class PackedPaths(Paths):
     def read(self, inputs: PackedRows, longest: int) -> PackedPaths:
         """Read a batch of inputs; there is room for paths up to `longest` tokens, for all rows at once."""
         self.inputs, total = inputs, len(inputs.lengths) * longest
-        room = PackedRows(NONE, NONE, np.array([0, total]), np.array([total]), longest)
-        self.layers.program.run(ENCODE, (inputs, room, NO_ROWS), NONE)
+        cached = PackedRows(NONE, NONE, np.array([0, total]), np.array([total]), longest)
+        self.layers.program.run(ENCODE, (inputs, cached, NO_ROWS), NONE)
         return self
 
     def log_probs(self, rows: Integers, paths: Integers, lengths: Integers, last: int = 1) -> LogProbs:

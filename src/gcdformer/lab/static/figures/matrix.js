@@ -13,8 +13,8 @@ const cellOf = (prime, site, position) => [prime, site, position, `${prime.p}|${
 
 // A row for each place, two columns for each prime; only rows where something moves unless all are wanted. A cell is a button.
 export class Places {
-  constructor(found, onChoose) {
-    this.found = found;
+  constructor(mechanism, onChoose) {
+    this.mechanism = mechanism;
     this.onChoose = onChoose;
     this.all = false;
     this.chosen = null;
@@ -27,25 +27,25 @@ export class Places {
   }
 
   places() {
-    const { found } = this;
-    const sites = found.sites.filter((site) => found.primes.some((prime) => prime.interchange[site]));
+    const { mechanism } = this;
+    const sites = mechanism.sites.filter((site) => mechanism.primes.some((prime) => prime.interchange[site]));
     const moves = (site, position) =>
-      found.primes.some((prime) => ["interchange", "adding"].some((direction) => this.at(prime, site, position, direction) >= MOVES));
-    const tested = (site, position) => found.primes.some((prime) => this.at(prime, site, position, "interchange") !== null);
+      mechanism.primes.some((prime) => ["interchange", "adding"].some((direction) => this.at(prime, site, position, direction) >= MOVES));
+    const tested = (site, position) => mechanism.primes.some((prime) => this.at(prime, site, position, "interchange") !== null);
     const shown = this.all ? tested : moves;
-    return sites.map((site) => [site, found.positions.map((_, position) => position).filter((position) => shown(site, position))]);
+    return sites.map((site) => [site, mechanism.positions.map((_, position) => position).filter((position) => shown(site, position))]);
   }
 
   rows() {
-    const { found } = this;
-    const line = (prime, site, position) => [prime.p, site, placeName(found, site, position), this.at(prime, site, position, "interchange"), this.at(prime, site, position, "adding")];
-    const lines = ([site, shown]) => shown.flatMap((position) => found.primes.map((prime) => line(prime, site, position)));
+    const { mechanism } = this;
+    const line = (prime, site, position) => [prime.p, site, placeName(mechanism, site, position), this.at(prime, site, position, "interchange"), this.at(prime, site, position, "adding")];
+    const lines = ([site, shown]) => shown.flatMap((position) => mechanism.primes.map((prime) => line(prime, site, position)));
     return [["p", "site", "position", "removes", "adds"], ...this.places().flatMap(lines)];
   }
 
   // Every cell by its key, as `onChoose` gets it.
   cells() {
-    const { primes } = this.found;
+    const { primes } = this.mechanism;
     const of = (prime, site) => prime.interchange[site].map((_, position) => cellOf(prime, site, position));
     return new Map(primes.flatMap((prime) => Object.keys(prime.interchange).flatMap((site) => of(prime, site))).map((cell) => [cell[3], cell]));
   }
@@ -62,7 +62,7 @@ export class Places {
   }
 
   draw() {
-    const { primes } = this.found;
+    const { primes } = this.mechanism;
     const cell = (prime, site, position, direction) => {
       const value = this.at(prime, site, position, direction);
       if (value === null) return h("td", { class: "none" }, h("span", { class: "unseen", text: "too few pairs" }));
@@ -71,11 +71,11 @@ export class Places {
       const does = direction === "adding" ? "adds" : "removes";
       return h("td", {},
         h("button", { type: "button", class: "share-cell", style: shade(value), "data-key": key, "aria-pressed": `${this.chosen === key}`,
-            "aria-label": `${site}, ${placeName(this.found, site, position)}: ${does} ${prime.p} in ${share(value)}`, text: percent(value),
+            "aria-label": `${site}, ${placeName(this.mechanism, site, position)}: ${does} ${prime.p} in ${share(value)}`, text: percent(value),
             onclick: () => this.onChoose(...chosen) }));
     };
     const line = (site, position) =>
-      h("tr", {}, h("th", { scope: "row", text: placeName(this.found, site, position) }),
+      h("tr", {}, h("th", { scope: "row", text: placeName(this.mechanism, site, position) }),
         primes.map((prime) => ["interchange", "adding"].map((direction) => cell(prime, site, position, direction))));
     const group = ([site, shown]) =>
       h("tbody", {},

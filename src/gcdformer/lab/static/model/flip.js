@@ -8,13 +8,13 @@ const CANDIDATES = 20_000;
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
-// `rules` has label(k) and rule(k); `found` is the mechanism. Gives the fields of the server's /flip.
-export function flipped(model, rules, found, p, a, b) {
+// `rules` has label(k) and rule(k); `mechanism` is what `gcdformer mechanism` writes. Gives the fields of the server's /flip.
+export function flipped(model, rules, mechanism, p, a, b) {
   const { problem } = model;
   problem.operand("a", a);
   problem.operand("b", b);
-  const { site, positions } = found.primes.find((prime) => prime.p === p).whole;
-  const layout = layoutOf(problem, found.positions.length, a, b);
+  const { site, positions } = mechanism.primes.find((prime) => prime.p === p).whole;
+  const layout = layoutOf(problem, mechanism.positions.length, a, b);
   // The final state of a recurrent encoder is one place, of one or two points, and has all digits.
   const isFinal = site.startsWith("encoder.final");
   const digits = isFinal ? null : positions.map(layout.digitOfA).filter((digit) => digit !== null);
@@ -28,7 +28,7 @@ export function flipped(model, rules, found, p, a, b) {
     a,
     b,
     swapped,
-    places: isFinal ? ["final state"] : positions.toSorted((one, other) => one - other).map((slot) => found.positions[slot]),
+    places: isFinal ? ["final state"] : positions.toSorted((one, other) => one - other).map((slot) => mechanism.positions[slot]),
     before: rules.rule(gcd(a, b)),
     expected: rules.rule(gcd(swapped, b)),
     answer: model.ask(a, b, { patches: Object.fromEntries(names.map((name) => [name, patch])) }).answer,

@@ -32,21 +32,21 @@ class Section {
 
   value(name, fallback) {
     this.unread.delete(name);
-    const found = Object.hasOwn(this.fields, name) ? this.fields[name] : null;
-    if (found !== null && found !== undefined) return found;
+    const value = Object.hasOwn(this.fields, name) ? this.fields[name] : null;
+    if (value !== null && value !== undefined) return value;
     return fallback === undefined ? refuse(`${this.name}.${name} is missing in the configuration`) : fallback;
   }
 
   integer(name, low, high, fallback) {
-    const found = this.value(name, fallback);
-    if (found === null || (Number.isSafeInteger(found) && found >= low && found <= high)) return found;
-    return refuse(`${this.name}.${name}: an integer in ${low}..${high}, got ${shown(found)}`);
+    const value = this.value(name, fallback);
+    if (value === null || (Number.isSafeInteger(value) && value >= low && value <= high)) return value;
+    return refuse(`${this.name}.${name}: an integer in ${low}..${high}, got ${shown(value)}`);
   }
 
   choice(name, choices, fallback) {
-    const found = this.value(name, fallback);
-    if (choices.includes(found)) return found;
-    return refuse(`${this.name}.${name}: ${shown(found)} is not known here; ${choices.join(", ")} are`);
+    const value = this.value(name, fallback);
+    if (choices.includes(value)) return value;
+    return refuse(`${this.name}.${name}: ${shown(value)} is not known here; ${choices.join(", ")} are`);
   }
 
   nothingElse() {

@@ -44,10 +44,10 @@ export class BandsSection {
   }
 
   async load(epoch) {
-    const found = await bands(this.run.id, epoch).catch(({ message }) => ({ error: message }));
-    if (!found.error) this.made.set(epoch, found);
+    const report = await bands(this.run.id, epoch).catch(({ message }) => ({ error: message }));
+    if (!report.error) this.made.set(epoch, report);
     if (this.epoch !== epoch) return;
-    this.put(...(found.error ? [h("p", { class: "problem", text: found.error })] : bandsOf(found)));
+    this.put(...(report.error ? [h("p", { class: "problem", text: report.error })] : bandsOf(report)));
   }
 
   put(...children) {
@@ -59,14 +59,14 @@ function notKept(run, epoch) {
   return `Sizes and orders were not judged: the weights of epoch ${epoch} are not kept.${keptEpochs(run)}`;
 }
 
-function bandsOf(found) {
+function bandsOf(report) {
   const sign = (mark) => h("span", { class: `band-mark ${mark}`, role: "img", "aria-label": MARKS[mark][1], text: MARKS[mark][0] });
-  const rows = found.bands.map((band) => [band.name, sign(band.mark), band.shown, percent(band.accuracy), whole(band.n), band.gcds]);
+  const rows = report.bands.map((band) => [band.name, sign(band.mark), band.shown, percent(band.accuracy), whole(band.n), band.gcds]);
   return [
-    h("p", { class: "band-verdict" }, h("b", { text: found.certified ? "Certified" : "Not certified" }),
-      found.certified ? ` on ${found.domain}${found.limits}.` : `: ${found.verdict.replace(/^not certified: /, "")}.`),
-    bandsFigure(found),
-    h("p", { class: "legend", text: `The dotted line is ${percent(100 * found.wanted, 0)}: from there on the rules hold in a band. Thin lines are 95 % intervals.` }),
+    h("p", { class: "band-verdict" }, h("b", { text: report.certified ? "Certified" : "Not certified" }),
+      report.certified ? ` on ${report.domain}${report.limits}.` : `: ${report.verdict.replace(/^not certified: /, "")}.`),
+    bandsFigure(report),
+    h("p", { class: "legend", text: `The dotted line is ${percent(100 * report.wanted, 0)}: from there on the rules hold in a band. Thin lines are 95 % intervals.` }),
     ...savedTable("Bands of size and order", table("Bands of size and order", ["pairs with", "", "fidelity, 95 % interval", "right", "pairs", "k"], rows, { lined: true })),
   ];
 }

@@ -1,6 +1,6 @@
 // Where in the network each learned prime is carried: places by primes, ten swaps of one, the clocks, the overlap, the controls.
 
-import { mechanism, oneRun } from "../api.js";
+import { mechanismOf, oneRun } from "../api.js";
 import { answer, command, h, hero, section, share, table, whole } from "../dom.js";
 import { savedTable } from "../download.js";
 import { clockFigure, clockRows, residueColour } from "../figures/clock.js";
@@ -13,39 +13,39 @@ const VERDICTS = { located: "good", spread: "", "not found": "bad" };
 const MOST_RESIDUES = 8;
 
 export async function mechanismView(place, { id, params }) {
-  const [{ body: run }, { found, missing, command: words, sentences }] = await Promise.all([oneRun(id), mechanism(id)]);
+  const [{ body: run }, { mechanism, missing, command: words, sentences }] = await Promise.all([oneRun(id), mechanismOf(id)]);
   const crumbs = [h("a", { href: link("runs"), text: "Runs" }), " / ", h("a", { href: link("run", id), text: run.example ? runTitle(run) : run.name }), ` / ${describe(run)}`];
   const lede = "The rules say what the model answers. This is about where in the network the answer comes from. Run (a, b), but at one place put in the value from (a′, b), where a′ differs from a in divisibility by a prime p and in nothing else that the rules look at. Then look at the answer.";
-  if (!found) {
+  if (!mechanism) {
     place.append(hero({ crumbs, title: "Where a divisor lives", lede },
       h("p", { class: "missing" }, `${missing} This command finds out and writes mechanism.json into the run's folder:`), command(words)));
     return;
   }
   place.append(
     hero({ crumbs, title: "Where a divisor lives", lede },
-      h("p", {}, h("span", { class: `badge ${VERDICTS[found.verdict] ?? ""}`, text: found.verdict }), ` epoch ${found.epoch}, base ${found.base}`)),
+      h("p", {}, h("span", { class: `badge ${VERDICTS[mechanism.verdict] ?? ""}`, text: mechanism.verdict }), ` epoch ${mechanism.epoch}, base ${mechanism.base}`)),
     section("plain", "What was found", h("ul", { class: "rules findings" }, sentences.map(finding))));
-  if (!found.primes.length) return;
-  place.append(placesSection(run, found, params.get("at")), ...clocksSection(run, found, integer(params, "p")), section("plain overlaps", "Do the primes share space?",
+  if (!mechanism.primes.length) return;
+  place.append(placesSection(run, mechanism, params.get("at")), ...clocksSection(run, mechanism, integer(params, "p")), section("plain overlaps", "Do the primes share space?",
     h("p", { text: "How much the subspaces of two primes overlap. 1: the smaller one lies within the other; 0: they are orthogonal; –: they are at different sites." }),
-    sharedFigure("overlap", `Overlap of the primes of ${run.name}`, 320, overlapMatrix(found))), controlsSection(found), ...trainingSection(found),
+    sharedFigure("overlap", `Overlap of the primes of ${run.name}`, 320, overlapMatrix(mechanism))), controlsSection(mechanism), ...trainingSection(mechanism),
   section("plain", "How to repeat it", command(words)));
 }
 
 const finding = (text) => h("li", { class: text.startsWith("Alarm") ? "no" : "yes", text });
 
 // `at` is the cell to begin with, as the address has it.
-function placesSection(run, found, at) {
+function placesSection(run, mechanism, at) {
   const detail = h("div", { class: "detail swaps", "aria-live": "polite" });
   const show = (prime, site, position, key) => {
     places.choose(key);
-    detail.replaceChildren(...swaps(found, prime, site, position).flat());
+    detail.replaceChildren(...swaps(mechanism, prime, site, position).flat());
   };
-  const places = new Places(found, (...cell) => {
+  const places = new Places(mechanism, (...cell) => {
     update({ at: cell.at(-1) });
     show(...cell);
   });
-  const { p, best } = found.primes[0];
+  const { p, best } = mechanism.primes[0];
   const cells = places.cells();
   show(...(cells.get(at) ?? cells.get(`${p}|${best.site}|${best.position}`)));
   const all = h("input", { type: "checkbox", id: "all-places", onchange: (event) => places.showAll(event.target.checked) });
@@ -55,12 +55,12 @@ function placesSection(run, found, at) {
       h("p", { text: "Percent of the answers that become what the rules say for the swapped pair. Removes: p divides a, the value comes from an operand that p does not divide. Adds: the other way round." }),
       h("p", {}, h("label", { class: "check" }, all, " also places that move nothing")),
       sharedFigure("places", `Places by primes, ${run.name}`, 560, places),
-      h("p", { class: "legend", text: `* does not divide the base ${found.base}. Rows of a site are the tokens of the question. Choose a cell to see swaps.` })),
+      h("p", { class: "legend", text: `* does not divide the base ${mechanism.base}. Rows of a site are the tokens of the question. Choose a cell to see swaps.` })),
     detail);
 }
 
 // What a place does for a prime, and what came of the first swaps there.
-function swaps(found, prime, site, position) {
+function swaps(mechanism, prime, site, position) {
   const at = (direction) => prime[direction][site]?.[position] ?? null;
   const said = (value) => (value === null ? "too few pairs to say" : share(value));
   const { best, examples, p } = prime;
@@ -69,7 +69,7 @@ function swaps(found, prime, site, position) {
     return [whole(a), whole(b), whole(swapped), before, expected, h("span", { class: out === expected ? "as-said" : "not-as-said", text: answer(out) })];
   });
   return [
-    h("h3", { text: `${primeName(prime)} at the ${placeName(found, site, position)}` }),
+    h("h3", { text: `${primeName(prime)} at the ${placeName(mechanism, site, position)}` }),
     h("p", {}, h("code", { text: site }), `: removes ${p} in ${said(at("interchange"))}, adds it in ${said(at("adding"))}.`),
     h("p", { text: `The best place of ${p} is the ${best.name}: ${share(best.share)} (95 %: ${share(best.low)} to ${share(best.high)}, ${best.n} pairs). Verdict: ${prime.verdict}; ${prime.why}.` }),
     prime.powers.length ? h("p", { text: `Its powers: ${prime.powers.map(({ q, verdict }) => `${q} ${verdict}`).join(", ")}.` }) : "",
@@ -79,8 +79,8 @@ function swaps(found, prime, site, position) {
 }
 
 // All primes, or the one that the address names.
-function clocksSection(run, found, p) {
-  const clocks = found.primes.filter((prime) => prime.clock);
+function clocksSection(run, mechanism, p) {
+  const clocks = mechanism.primes.filter((prime) => prime.clock);
   const shown = clocks.some((prime) => prime.p === p) ? clocks.filter((prime) => prime.p === p) : clocks;
   if (!shown.length) return [];
   const figure = (prime) => {
@@ -94,7 +94,7 @@ function clocksSection(run, found, p) {
         h("span", { class: "legend" }, legend)));
   };
   return [h("section", {}, h("h2", { text: "The clock of each prime" }),
-    h("p", { class: "measure", text: `Each dot is a digit in base ${found.base}, in the plane of the prime's subspace, coloured by its residue. Multiples have a ring. A model that has to add residues keeps them apart; one that reads divisibility off one digit needs a flag only.` }),
+    h("p", { class: "measure", text: `Each dot is a digit in base ${mechanism.base}, in the plane of the prime's subspace, coloured by its residue. Multiples have a ring. A model that has to add residues keeps them apart; one that reads divisibility off one digit needs a flag only.` }),
     sharedFigure("clock", `Clocks of ${run.name}`, 420, { element: h("div", { class: "clocks" }, shown.map(figure)), rows: () => clockRows(shown) }))];
 }
 
@@ -109,12 +109,12 @@ function trainingSection({ through_training: history }) {
     savedTable("Primes through training", table("Primes through training", ["epoch", ...primes], rows, { lined: true })))];
 }
 
-function controlsSection(found) {
-  const rows = found.primes.map((prime) => [primeName(prime), share(prime.best.share), share(prime.best.adding), share(prime.whole.adding), share(prime.unchanged),
+function controlsSection(mechanism) {
+  const rows = mechanism.primes.map((prime) => [primeName(prime), share(prime.best.share), share(prime.best.adding), share(prime.whole.adding), share(prime.unchanged),
     share(prime.control), prime.subspace ? share(prime.subspace.permuted) : "–", prime.verdict]);
-  const unlearned = found.unlearned.map(({ p, pairs, share: part }) => `${p}: ${share(part)} of ${pairs} pairs`);
+  const unlearned = mechanism.unlearned.map(({ p, pairs, share: part }) => `${p}: ${share(part)} of ${pairs} pairs`);
   return section("wide-table", "Controls",
-    h("p", { class: "measure", text: found.alarms.length ? `Alarm: ${found.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm; none does here. Neutral swaps have to leave the answer as it is. The same network with fresh weights, and subspaces that were fitted to permuted answers, must not follow a swap." }),
+    h("p", { class: "measure", text: mechanism.alarms.length ? `Alarm: ${mechanism.alarms.join("; ")}. Nothing above is to be believed.` : "A control that passes is an alarm; none does here. Neutral swaps have to leave the answer as it is. The same network with fresh weights, and subspaces that were fitted to permuted answers, must not follow a swap." }),
     savedTable("Controls", table("Controls", ["p", "removes", "adds", "best set adds", "neutral: stays", "fresh weights", "permuted", "verdict"], rows, { lined: true })),
     unlearned.length ? h("p", { class: "measure", text: `Primes that are not learned, at the same places: ${unlearned.join(", ")}.` }) : null);
 }
