@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds in which a process that is ending may end."""
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
 SERVERS = ("multiprocessing.forkserver", "multiprocessing.resource_tracker", "wandb-core")

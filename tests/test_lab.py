@@ -327,11 +327,11 @@ def test_the_first_view_makes_a_model_and_the_paper_ready_once(
     with Lab(tmp_path) as lab:
         lab.get("/api/about")
         lab.get("/api/runs/one")
-        assert models.get(timeout=30) == "one"
+        assert models.get(timeout=100) == "one"
         lab.get("/api/runs/other")
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
-            thread.join(30)
+            thread.join(100)
     assert models.empty() and papers == ["made"]
 
 

@@ -116,7 +116,7 @@ def test_bands_beside_the_rules(tab: Tab, lab: Lab) -> None:
     assert not [url for url in tab.fetched if "/bands?" in url], "nothing waits for them"
     section.scroll_into_view_if_needed()
     certified = "Certified on uniform pairs of 1..65,535; not below 1,000"
-    sync_api.expect(section.locator(".band-verdict")).to_contain_text(certified, timeout=60_000)
+    sync_api.expect(section.locator(".band-verdict")).to_contain_text(certified)
     sent = lab.get(BANDS)["bands"]
     rows = section.locator("tbody tr")
     assert [row.locator("th").inner_text() for row in rows.all()] == [band["name"] for band in sent]

@@ -89,7 +89,7 @@ def test_play_watches_the_sieve_grow(tab: Tab, lab: Lab) -> None:
     page = tab.open(lab.url + "#/run/long?epoch=1")
     before = page.locator(".cell.correct").count()
     page.get_by_role("button", name=re.compile("Play")).click()
-    sync_api.expect(page.locator(".epoch-count b")).to_have_text("40", timeout=30_000)
+    sync_api.expect(page.locator(".epoch-count b")).to_have_text("40")
     sync_api.expect(page.get_by_role("button", name=re.compile("Play"))).to_be_visible()
     assert page.locator(".cell.correct").count() > before + 20
     page.locator("h2").first.click()
@@ -201,19 +201,19 @@ def test_follow_a_run_trained_by_another_process(tab: Tab, tmp_path: Path) -> No
         assert page.locator(".badge").first.inner_text() == "bundled example"
         with Running("train", "--out", tmp_path / "followed", *words.split()) as process:
             link = page.get_by_role("link", name="followed")
-            link.wait_for(timeout=60_000)
+            link.wait_for()
             sync_api.expect(page.locator(".lede")).to_have_text(re.compile("^Each run is a small model"))
-            page.locator("tr.is-live").wait_for(timeout=60_000)
-            sync_api.expect(page.locator("td.col-epochs").first).not_to_have_text(re.compile("^–"), timeout=60_000)
+            page.locator("tr.is-live").wait_for()
+            sync_api.expect(page.locator("td.col-epochs").first).not_to_have_text(re.compile("^–"))
             link.click()
             page.wait_for_selector("body[data-ready=run]")
             first = count_of(page)
             page.wait_for_selector(".badge.live")
-            page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))", timeout=60_000)
+            page.wait_for_selector(f".epoch-count b:not(:text-is('{first}'))")
             assert count_of(page) > first
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 75
-            sync_api.expect(page.locator(".badge.live")).to_have_count(0, timeout=30_000)
+            sync_api.expect(page.locator(".badge.live")).to_have_count(0)
         page.goto("about:blank")
 
 
@@ -232,9 +232,9 @@ def test_train_here(tab: Tab, tmp_path: Path) -> None:
         page.get_by_role("button", name="Start training").click()
         sync_api.expect(page.locator("form .problem")).to_have_text(re.compile("one is running already"))
         tab.problems.clear()
-        page.locator(".progress").wait_for(timeout=100_000)
+        page.locator(".progress").wait_for()
         page.get_by_role("button", name="Stop").click()
-        page.locator("[data-state=stopped]").wait_for(timeout=60_000)
+        page.locator("[data-state=stopped]").wait_for()
         page.get_by_role("link", name="Watch the sieve").click()
         page.wait_for_selector("body[data-ready=run]")
         assert page.locator("h1").inner_text() == "lab-base-30" and count_of(page) >= 1

@@ -25,7 +25,7 @@ def output_of_lab(folder: Path, *words: object) -> str:
         first = process.stdout.readline()
         found = re.match(r"lab  http://(\S+):(\d+)/", first)
         assert found, first
-        connection = http.client.HTTPConnection(found[1].strip("[]"), int(found[2]), timeout=60)
+        connection = http.client.HTTPConnection(found[1].strip("[]"), int(found[2]), timeout=100)
         connection.request("GET", "/api/about")
         assert connection.getresponse().status == 200
         connection.close()

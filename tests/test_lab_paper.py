@@ -107,5 +107,5 @@ def test_two_who_ask_at_once_wait_for_one() -> None:
         assert started.wait(60)
     finish.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(100)
     assert len(calls) == 1 and len(found) == 2 and found[0] is found[1] is page.get()

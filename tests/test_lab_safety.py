@@ -241,7 +241,7 @@ def test_a_broken_request_line_does_not_hurt(lab: Lab) -> None:
         b"POST /api/trainings HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
     ):
-        with socket.create_connection(("127.0.0.1", lab.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", lab.port), timeout=100) as connection:
             connection.sendall(bytes_sent)
             connection.shutdown(socket.SHUT_WR)
             answer = connection.recv(400)

@@ -28,7 +28,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             advance(1)
     assert capsys.readouterr() == ("", "")
 
-PATIENCE = 60.0
+PATIENCE = 100.0
 """Seconds after which a sign that never comes is a failure; none of them is waited for where it comes."""
 
 
