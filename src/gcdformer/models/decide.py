@@ -80,30 +80,44 @@ def generate_best(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: AnswerT
 
 def choose_one_token(model: Seq2Seq, inputs_NS: Tensor, longest: int, tree: AnswerTree) -> tuple[Integers, Mask]:
     """Answers of one token between the sign and END, and which are proved to be the best: those whose lead over all other
-    tokens the probability of END cannot eat up, and before which greedy decoding has the sign."""
+    tokens the probability of END cannot eat up, and before which greedy decoding has the sign.
+
+    ln p(END) >= -ln(1 + (V - 1) exp(-gap)), where `gap` is END's lead; it is computed where this bound is not enough.
+    """
     n, device = len(inputs_NS), inputs_NS.device
-    state, tokens = model.encode(inputs_NS), torch.full((n, 1), BEGIN, dtype=torch.int64, device=device)
-    proved = torch.ones(n, dtype=torch.bool, device=device)
-    chosen: list[Tensor] = []
-    lead = torch.zeros(n, device=device)
-    for position in range(3):
-        states, state = model.advance(state, tokens)
-        logits = model.project(states[:, -1]).float()
-        if position == 1:
-            logits += torch.from_numpy(tree.token_offsets(logits.shape[1])).to(logits)
-        tokens = logits.argmax(-1, keepdim=True)
-        chosen.append(tokens)
-        if position == 0:
-            proved &= tokens[:, 0] == tree.sign
-        elif position == 1:
-            largest = logits.gather(1, tokens)
-            lead = (largest - logits.scatter_(1, tokens, -torch.inf).amax(-1, keepdim=True))[:, 0]
-            proved &= torch.isin(tokens[:, 0], torch.from_numpy(tree.answers[:, 1]).to(device))
-        else:
-            proved &= (tokens[:, 0] == END) & (lead > logits.logsumexp(-1) - logits[:, END])
+    state = model.encode(inputs_NS)
+
+    def following(tokens: Tensor | int) -> Tensor:
+        nonlocal state
+        given = torch.full((n, 1), tokens, device=device) if isinstance(tokens, int) else tokens
+        states, state = model.advance(state, given)
+        return model.project(states[:, -1]).float()
+
+    proved = lead_of(tree.sign, following(BEGIN)) > 0
+    logits = following(tree.sign)
+    logits += torch.from_numpy(tree.token_offsets(logits.shape[1])).to(logits)
+    largest, chosen = logits.max(-1, keepdim=True)
+    proved &= torch.isin(chosen[:, 0], torch.from_numpy(tree.answers[:, 1]).to(device))
+    lead = largest[:, 0] - logits.scatter_(1, chosen, -torch.inf).amax(-1)
+    logits = following(chosen)
+    gap = lead_of(END, logits)  # the logit of END is out of the way now
+    proved &= gap > 0
+    certain = lead > torch.log1p((logits.shape[1] - 1) * torch.exp(-gap))
+    left = torch.nonzero(proved & ~certain)[:, 0]
+    others = logits[left]
+    log_odds = others.logsumexp(-1) - others.amax(-1) - gap[left]  # of all other tokens against END
+    certain[left] = lead[left] > torch.nn.functional.softplus(log_odds)
     outputs = np.full((n, longest), PAD, dtype=np.int64)
-    outputs[:, :3] = torch.cat(chosen, 1).cpu().numpy()
-    return outputs, proved.cpu().numpy()
+    outputs[:, :3] = [tree.sign, PAD, END]
+    outputs[:, 1] = chosen[:, 0].cpu().numpy()
+    return outputs, (proved & certain).cpu().numpy()
+
+
+def lead_of(token: int, logits: Tensor) -> Tensor:
+    """How far a token's logit is above all others of its row, negative if it is not; in `logits` it becomes -inf."""
+    own = logits[:, token].clone()
+    logits[:, token] = -torch.inf
+    return own - logits.amax(-1)
 
 
 class Search:
