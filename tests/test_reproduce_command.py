@@ -39,7 +39,8 @@ def test_command_measures_records_and_renders(tmp_path: Path, capsys: pytest.Cap
     assert [run["status"] for run in planned["runs"]] == ["missing", "missing"] and not out.exists()
     assert planned["seconds"] is None and planned["slots"] >= 1, "epochs do not tell the time"
     assert re.search(r"Table 1 +encodings +8 +8 +8 \(100 %\)", nothing := here(*nowhere))
-    assert "46 of 2772 cells; " in nothing and re.search(r"; \d+ \(1 %\) agree; 0 runs; ", nothing)
+    counted = re.search(r"46 of 2772 cells; (\d+) \((\d+) %\) agree; 0 runs; ", nothing)
+    assert counted and round(100 * int(counted[1]) / 46) == int(counted[2])
     shown = here(*words)
     assert "not measured" in shown and "--run" in shown.splitlines()[-1] and not out.exists(), "showing trains nothing"
     assert main(["reproduce", *map(str, words), "--run", "--json", "--html", str(tmp_path / "page.html")]) == 0
