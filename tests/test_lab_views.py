@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from conftest import tiny_config
 from gcdformer import Run, train
+from gcdformer.lab.catalogue import GROKKING
 from lab_browser import Tab, needs_browser, open_browser, open_tab, sync_api  # noqa: F401 - two are fixtures
 from lab_process import Lab
 from test_lab import OWN_TASK
@@ -140,6 +142,30 @@ def test_a_run_of_the_ledger_opens_like_any_run(tab: Tab, lab: Lab) -> None:
     sync_api.expect(page.locator("h1")).to_have_text("Table 2")
     page = tab.open(lab.url + "#/ledger/comparison_base-10_max-100000_seed-0_fast-4-3epochs")
     assert page.locator(".panel-title").all_text_contents() == ["accuracy, %", "training loss"]
+
+
+def test_a_mechanism_of_many_primes_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    """A wide table scrolls by itself, with the names of its rows in sight; cells without a value do not widen the page."""
+    shutil.copytree(GROKKING, tmp_path / "many")
+    found = json.loads((GROKKING / "mechanism.json").read_text())
+    three, primes = found["primes"][1], (2, 3, 5, 7, 11, 13, 17)
+    nothing = {site: [None] * len(found["positions"]) for site in three["adding"]}
+    found["primes"] = [three | {"p": p, "adding": nothing} for p in primes]
+    found["overlap"] = [[float(p == other) for other in primes] for p in primes]
+    (tmp_path / "many" / "mechanism.json").write_text(json.dumps(found))
+    with Lab(tmp_path) as lab, Tab(browser, 390) as tab:
+        for address in ("#/mechanism/many", "#/mechanism/many?only=places"):
+            page = tab.open(lab.url + address)
+            places = page.get_by_role("region", name="Places by primes")
+            places.get_by_text("too few pairs").last.wait_for(state="attached")
+            assert places.evaluate("box => box.scrollWidth > 2 * box.clientWidth"), "as wide as in a run of seven primes"
+            assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+            names = places.locator("tbody th > span, tbody tr:not(.site) th")
+            before = [name.bounding_box()["x"] for name in names.all()]
+            places.evaluate("box => (box.scrollLeft = box.scrollWidth)")
+            assert [name.bounding_box()["x"] for name in names.all()] == before
+        assert not tab.problems
+        tab.page.goto("about:blank")
 
 
 def test_runs_without_epochs_and_of_other_tasks(tab: Tab, trained: Run, tmp_path: Path) -> None:

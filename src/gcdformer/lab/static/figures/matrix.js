@@ -79,8 +79,8 @@ export class Places {
         primes.map((prime) => ["interchange", "adding"].map((direction) => cell(prime, site, position, direction))));
     const group = ([site, shown]) =>
       h("tbody", {},
-        h("tr", { class: "site" }, h("th", { scope: "rowgroup", colspan: 1 + 2 * primes.length }, h("code", { text: site }),
-          shown.length ? null : h("span", { class: "soft", text: " moves nothing" }))),
+        h("tr", { class: "site" }, h("th", { scope: "rowgroup", colspan: 1 + 2 * primes.length },
+          h("span", {}, h("code", { text: site }), shown.length ? null : " moves nothing"))),
         shown.map((position) => line(site, position)));
     this.element.replaceChildren(
       h("table", { class: "places" },

@@ -104,7 +104,7 @@ function knownSection(runs, knowns) {
   if (!knowns.some(Boolean)) return null;
   const figure = (known, index) => known && h("figure", {}, h("figcaption", {}, swatch(index), runs[index].name), known.element);
   return section(null, "Which GCD each knows",
-    h("p", { text: "The first hundred, ten in a row. Green is correct, yellow is being learned. Below: how many are correct, after how many examples." }),
+    h("p", { class: "measure", text: "The first hundred, ten in a row. Green is correct, yellow is being learned. Below: how many are correct, after how many examples." }),
     h("div", { class: "knowns" }, knowns.map(figure)));
 }
 

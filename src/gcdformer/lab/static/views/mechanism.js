@@ -52,10 +52,10 @@ function placesSection(run, mechanism, at) {
   return h("section", { class: "pair" },
     h("div", {},
       h("h2", { text: "Places by primes" }),
-      h("p", { text: "Percent of the answers that become what the rules say for the swapped pair. Removes: p divides a, the value comes from an operand that p does not divide. Adds: the other way round." }),
+      h("p", { text: "Percent of the answers that become what the rules say for the swapped pair. Removes: p divides a, the value comes from an operand that p does not divide. Adds: the other way round. Choose a cell to see swaps." }),
       h("p", {}, h("label", { class: "check" }, all, " also places that move nothing")),
-      sharedFigure("places", `Places by primes, ${run.name}`, 560, places),
-      h("p", { class: "legend", text: `* does not divide the base ${mechanism.base}. Rows of a site are the tokens of the question. Choose a cell to see swaps.` })),
+      sharedFigure("places", `Places by primes, ${run.name}`, 600, places,
+        h("p", { class: "legend", text: `* does not divide the base ${mechanism.base}. Rows of a site are the tokens of the question.` }))),
     detail);
 }
 
@@ -90,7 +90,7 @@ function clocksSection(run, mechanism, p) {
       : [`${p} residues, round the colours`];
     return h("figure", {}, clockFigure(clock, p),
       h("figcaption", {}, h("b", { text: `${primeName(prime)}, rank ${prime.rank}` }),
-        ` Residues explain ${share(clock.share)} of the variance (chance ${share(clock.chance)}), multiple or not ${share(clock.flag)}, frequency ${clock.frequency}/${p} ${share(clock.frequency_share)}.`,
+        ` Residues explain ${share(clock.share)} of the variance (chance ${share(clock.chance)}), multiple or not: ${share(clock.flag)}, frequency ${clock.frequency}/${p}: ${share(clock.frequency_share)}.`,
         h("span", { class: "legend" }, legend)));
   };
   return [h("section", {}, h("h2", { text: "The clock of each prime" }),

@@ -101,8 +101,8 @@ function valueCell(cell, linked) {
   const [mark, text] = MARKS[state];
   const ours = cell.ours !== null && (linked && cell.run ? h("a", { href: link("ledger", cell.run), text: cell.ours }) : cell.ours);
   return [
-    h("span", { class: "theirs", text: cell.published }), " → ",
-    ours ? h("span", { class: "ours" }, ours, " ") : null,
+    h("span", { class: "theirs", text: cell.published }), ours ? "\u00a0→ " : " →\u00a0",
+    ours ? h("span", { class: "ours" }, ours, "\u00a0") : null,
     h("b", { class: state, role: "img", "aria-label": text, text: mark }),
   ];
 }

@@ -135,9 +135,8 @@ export class RunPage {
       h("section", { class: "wide with-events" },
         h("div", { class: "side" },
           h("h2", { text: "How it was learned" }),
-          h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power; in the list an arrow leads from it to what it brought." }),
-          historyLegend(run)),
-        h("figure", {}, sharedFigure("history", `How ${run.name} was learned`, 560, this.history)),
+          h("p", { text: "A row for each k, a column for each epoch. Rows that start together were brought by one prime power; in the list an arrow leads from it to what it brought." })),
+        h("figure", {}, sharedFigure("history", `How ${run.name} was learned`, 600, this.history, historyLegend(run))),
         parts.events),
       repeatSection(run),
     ];
