@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -97,12 +98,23 @@ def test_a_wheel_from_the_sdist_is_the_same(built: Path, tmp_path: Path) -> None
     assert ours <= names and not any(name.startswith(("tests", "docs")) for name in names)
 
 
-def test_the_core_trains_evaluates_explains_and_reports(fresh: Path) -> None:
-    gcdformer = fresh / "env" / "bin" / "gcdformer"
+@pytest.fixture(scope="module")
+def trained_there(fresh: Path) -> Path:
+    """The same with a run that it has trained."""
     seen = run(fresh / "env" / "bin" / "python", "-c", "import gcdformer; print(gcdformer.__file__)", cwd=fresh).stdout
     assert seen.startswith(str(fresh / "env"))
-    done = run(gcdformer, *TRAIN, cwd=fresh)
+    done = run(fresh / "env" / "bin" / "gcdformer", *TRAIN, cwd=fresh)
     assert done.returncode == 0 and "report  run/report.html" in done.stdout, done.stderr
+    return fresh
+
+
+def test_the_core_compiles_and_explains(trained_there: Path) -> None:
+    """By itself: in an environment that has compiled nothing, its bands take as long as all other verbs."""
+    done = run(trained_there / "env" / "bin" / "gcdformer", "explain", "run", "--json", cwd=trained_there)
+    assert done.returncode == 0 and json.loads(done.stdout)["bands"], done.stderr
+
+
+def test_the_core_evaluates_asks_and_reports(trained_there: Path) -> None:
     code = """
 import sys
 import gcdformer.models.packed.kernels
@@ -118,7 +130,6 @@ for line in sys.stdin:
     assert main(line.split()) == 0, line
 """
     verbs = """evaluate run
-        explain run --json
         predict run 160 120
         seen run 160 120
         report run --figures figures
@@ -126,9 +137,9 @@ for line in sys.stdin:
         reproduce base_gcd --bases 10 --show
         completion bash
         sample --format int2int --count 3"""
-    done = run_code(fresh, code, verbs)
+    done = run_code(trained_there, code, verbs)
     assert done.returncode == 0, done.stderr
-    assert (fresh / "page" / "index.html").is_file() and "_shtab_gcdformer" in done.stdout
+    assert (trained_there / "page" / "index.html").is_file() and "_shtab_gcdformer" in done.stdout
 
 
 def test_verbs_that_need_more_name_the_extra(fresh: Path) -> None:
