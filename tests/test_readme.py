@@ -174,7 +174,8 @@ def test_the_figures_of_the_reproduction_are_those_of_the_ledger() -> None:
     predicted = [table.counts for table in counts.tables if table.table.name in PREDICTIONS]
     assert len(predicted) == len(PREDICTIONS) == 5
     measured, agreeing = sum(count.measured for count in predicted), sum(count.agreeing for count in predicted)
-    status = {verdict.claim.name: verdict.status for verdict in claim_verdicts(entries)}
+    verdicts = {verdict.claim.name: verdict for verdict in claim_verdicts(entries)}
+    rules, status = verdicts["rules"], {name: verdict.status for name, verdict in verdicts.items()}
     assert status.pop("prior") == "holds", "the claim of our own"
     held, undecided = ([*status.values()].count(word) for word in ("holds", "undecided"))
     assert held + undecided == len(status) and undecided == 2
@@ -185,3 +186,4 @@ def test_the_figures_of_the_reproduction_are_those_of_the_ledger() -> None:
         assert f"{total.agreeing - agreeing} of {total.measured - measured}" in page
         assert f"Of {len(status)} of its claims, {held} hold and two are undecided" in page
     assert f"{agreeing:,} of {measured:,}" in pages[1]
+    assert f"{rules.held} of {rules.of} runs" in pages[0] and f"{rules.held} of the {rules.of} runs" in pages[1]
